@@ -9,7 +9,11 @@ interface Told {
   meetingMatched: { externalId: string; match: { status: string; rule: string | null } };
 }
 const TOLD = "subscription { meetingMatched { externalId match { status rule } } }";
-const watch = (tenant = "acme", at = other) => subscribe<Told>(at.url, TOLD, { as: { tenant, role: "member" } });
+async function watch(tenant = "acme", at = other): Promise<Subscription<Told>> {
+  const watching = await subscribe<Told>(at.url, TOLD, { as: { tenant, role: "member" } });
+  await watching.listens();
+  return watching;
+}
 const toldOf = ({ results }: Subscription<Told>) =>
   results.map(({ meetingMatched: { externalId, match } }) => `${externalId} ${match.rule ?? match.status}`);
 const comes = (watching: Subscription<Told>, told: string) =>
@@ -31,7 +35,6 @@ test("each meeting whose match changes is told once, to every process and to nob
     ["cancelMeeting", ""],
   ];
   for (const [name, more] of mutations) {
-    await new Promise((resolve) => setTimeout(resolve, 50));
     dataOf(await service.ask(`mutation ($id: ID!) { ${name}(meetingId: $id${more}) { __typename } }`, { id }));
   }
   // What says the same as before is not told.
@@ -75,6 +78,7 @@ test("what a sync changes is told for each meeting; what the first one finds is 
       as: { ...as, role: "member" },
     },
   );
+  await until("the present state is there", async () => whole.results.length > 0);
   await connect(service, simulator, as);
   await syncEnds(service, as);
   const matchOf = async (externalId: string) => {

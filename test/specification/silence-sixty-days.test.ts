@@ -298,6 +298,7 @@ test("every flip is told once, at its instant, over sixty days with syncs, meeti
   });
   await listener.query("LISTEN silence_changed");
   const watching = await subscribe<Told>(api.url, "subscription { silenceChanged { crmId } }");
+  await watching.listens();
   await connect(api, simulator);
   await syncEnds(api);
   const deals = random.stream("deals");

@@ -52,7 +52,7 @@ async function listening<T>(work: (tells: (told: string[]) => Promise<void>) => 
     subscribe<Told>(service.url, TOLD, { as: { ...MIA, role: "admin" } }),
   ]);
   const others = await Promise.all(COLLEAGUES.map((as) => subscribe<Told>(service.url, TOLD, { as })));
-  await sleep(SILENT_MS);
+  await Promise.all([...hers, ...others].map((one) => one.listens()));
   const tells = async (told: string[]) => {
     await until(`${told.join()} is told`, async () => hers.every(({ results }) => results.length >= told.length));
     await sleep(SILENT_MS);

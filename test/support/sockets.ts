@@ -1,4 +1,4 @@
-import { createClient } from "graphql-ws";
+import { type Client, createClient } from "graphql-ws";
 import WebSocket from "ws";
 import { type ActorClaims, tokenFor } from "./actors";
 
@@ -7,6 +7,8 @@ export interface Subscription<T> {
   results: T[];
   /** The code with which the socket was closed, once it is. */
   closed: Promise<{ code: number; reason: string }>;
+  /** Waits until the server listens for it: what happens from then on is told, where no present state comes first. */
+  listens(): Promise<void>;
   end(): Promise<void>;
 }
 
@@ -45,7 +47,15 @@ export async function subscribe<T>(
       complete: () => undefined,
     },
   );
-  return { results, closed, end: async () => client.dispose() };
+  return { results, closed, listens: () => answersLater(client), end: async () => client.dispose() };
+}
+
+/** A server takes up what a socket asks in its order: a state that comes for what is asked now comes after the rest was taken up. */
+async function answersLater(client: Client): Promise<void> {
+  const states = client.iterate({ query: "subscription { connectionStatusChanged { __typename } }" });
+  const { value } = await states.next();
+  expect(value?.errors).toBeUndefined();
+  await states.return?.();
 }
 
 function withOrigin(origin: string): typeof WebSocket {
