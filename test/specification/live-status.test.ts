@@ -1,6 +1,6 @@
 import { createConnection } from "node:net";
 import { tokenFor } from "../support/actors";
-import { type Subscription, subscribe } from "../support/sockets";
+import { type Subscription, subscribe, subscribeBriefly } from "../support/sockets";
 import { addRunJobs, connect, dataOf, syncEnds, until } from "../support/stories";
 import { useService } from "../support/world";
 
@@ -139,9 +139,7 @@ test.each(["the service's own", "that of the app's redirect address"])(
 );
 
 test("a socket ends with its token: 4403", async () => {
-  const token = await tokenFor({}, Math.floor(Date.now() / 1000) + 3);
-  const watching = await subscribe<Status>(service.url, STATUS, { token });
-  await until("the present state arrives", async () => watching.results.length === 1);
+  const watching = await subscribeBriefly<Status>(service.url, STATUS);
   expect((await watching.closed).code).toBe(4403);
 });
 
