@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { resumeCrm, stopCrm } from "../../src/connections/crm-stops";
+import { OBEYED_WITHIN_MS, resumeCrm, stopCrm } from "../../src/connections/crm-stops";
 import { Database } from "../../src/database/database";
 import { setMapping, writeFields } from "../support/fields";
 import { askNote, posts, writeNote } from "../support/notes";
@@ -38,8 +38,6 @@ async function command(name: string, ...words: string[]): Promise<string> {
   return program.output();
 }
 
-/** Long enough that a run still goes on when the command has started. */
-const IN_HAND_MS = 1_500;
 const REASON = "Notes go to wrong deals, we look into it.";
 interface Seen {
   trouble: { code: string; message: string } | null;
@@ -48,6 +46,7 @@ const WATCHED = "{ connectionStatusChanged { trouble { code message } } }";
 const TROUBLE = "{ connection { trouble { code message } } }";
 const troubleSeenBy = async (service: Service) =>
   dataOf(await service.ask<{ connection: Seen }>(TROUBLE)).connection.trouble;
+const unfinished = () => database.query("SELECT state FROM sync_run WHERE state <> 'SUCCEEDED'");
 const requestSync = (service: Service, kind = "FULL", as?: { tenant: string }) =>
   service.ask(
     `mutation { requestSync(kind: ${kind}) { ... on SyncRequested { run { id } } ... on Refusal { code } } }`,
@@ -62,14 +61,16 @@ test("after crm:stop no process calls the CRM, every customer is told why, and a
   const watching = await subscribe<{ connectionStatusChanged: Seen }>(two.url, `subscription ${WATCHED}`);
   const lastSeen = () => watching.results.at(-1)?.connectionStatusChanged.trouble;
   await until("the subscriber sees the present state", async () => watching.results.length > 0);
-  simulator.control.fail({ match: /^\/api\//, with: { kind: "delay", ms: IN_HAND_MS } });
+  const letGo = simulator.control.fail({ match: "/api/v2/organizations", times: 1, with: { kind: "hang" } });
   await requestSync(one);
   await until("the run reads", async () => simulator.log.of("GET", "/api/v2/organizations").length > 0);
 
   expect(await command("crm-stop", REASON)).toContain(REASON);
-  await sleep(IN_HAND_MS);
-  simulator.log.clear();
   await until("the subscriber sees the stop", async () => lastSeen()?.message.includes(REASON));
+  await sleep(OBEYED_WITHIN_MS);
+  letGo();
+  await until("the run is given back", async () => (await unfinished()).every(({ state }) => state === "QUEUED"));
+  simulator.log.clear();
   for (const service of services) {
     expect(await askNote(service, { meetingId })).toMatchObject({ code: "CRM_UNAVAILABLE" });
     expect((await askNote(service, { meetingId })).message).toContain(REASON);
@@ -90,7 +91,7 @@ test("after crm:stop no process calls the CRM, every customer is told why, and a
   }
   await sleep(1_500);
   expect(simulator.log.all()).toEqual([]);
-  expect(await database.query("SELECT state FROM sync_run WHERE state <> 'SUCCEEDED'")).toEqual([{ state: "QUEUED" }]);
+  expect(await unfinished()).toEqual([{ state: "QUEUED" }]);
   expect(await database.query("SELECT id FROM note_write UNION ALL SELECT id FROM field_write")).toEqual([]);
 
   expect(await command("crm-resume")).toContain("may be made again");
