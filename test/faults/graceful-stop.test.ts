@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Pool } from "undici";
 import WebSocket from "ws";
 import { tokenFor } from "../support/actors";
+import { RawPeer } from "../support/frames";
 import { startProgram } from "../support/processes";
 import { environmentFor } from "../support/service";
 import { connect, until } from "../support/stories";
@@ -78,8 +79,15 @@ test("while it stops, it is not ready, so that no balancer sends it more", async
   const program = startProgram("src/main.js", { ...environment, ROLES: "api" });
   const [, url = ""] = await program.says(/"address":"([^"]+)"/);
   expect((await fetch(`${url}/readyz`)).status).toBe(200);
+  // Half a request: what nobody has begun to send is listened to for a second only.
+  const peer = new RawPeer(url);
+  await peer.opened;
+  peer.socket.write("GET /readyz HTTP/1.1\r\n");
   program.child.kill("SIGTERM");
-  await until("it says that it is not ready", async () => (await fetch(`${url}/readyz`)).status === 503);
+  await program.says(/stopping: requests/);
+  peer.socket.write("Host: x\r\n\r\n");
+  await peer.told("\r\n\r\n");
+  expect(String(peer.received)).toMatch(/^HTTP\/1.1 503 /);
   expect(await program.ended).toBe(0);
 });
 
