@@ -32,7 +32,6 @@ const GIVEN_UP_MS = SESSION_LIMITS.work.idleInTransaction + 1_500;
 const AHEAD_MS = DEEP ? 0 : 125_000;
 const ANSWERED_WITHIN_MS = 30 * SECOND_MS;
 const DISCONNECTED_WITHIN_MS = 10 * SECOND_MS;
-const ANSWER_AFTER_MS = 800;
 
 /** The process that works on, as far ahead as a freeze counts. */
 let healthy: Writeback;
@@ -82,9 +81,7 @@ interface Freeze {
 /** Starts work in a process of its own and freezes it. A fault makes the CRM's answer wait where it is frozen by then. */
 async function freeze(work: FrozenWork, point: FreezePoint, on: object = {}): Promise<Freeze> {
   const before = requests();
-  if (point === "sent") {
-    simulator.control.fail({ match: /./, times: 1, with: { kind: "delay", ms: ANSWER_AFTER_MS } });
-  }
+  const answer = point === "sent" && simulator.control.fail({ match: /./, times: 1, with: { kind: "hangAfter" } });
   const words = Object.entries({ WORK: work, FREEZE: point, ACTOR: await seller(database), ...on }).map(
     ([name, value]) => [name, typeof value === "object" ? JSON.stringify(value) : String(value)],
   );
@@ -104,6 +101,7 @@ async function freeze(work: FrozenWork, point: FreezePoint, on: object = {}): Pr
   return {
     async thaw() {
       await asleep;
+      if (answer) answer();
       await until("the CRM has answered", async () => simulator.log.all().every(({ status }) => status !== 0));
       const [rows, sent] = [await dumpDatabase(database), requests()];
       program.child.kill("SIGCONT");
