@@ -17,7 +17,7 @@ import {
   isObjectType,
   printSchema,
 } from "graphql";
-import { buildSchemaSync, getMetadataStorage } from "type-graphql";
+import { buildSchemaSync, type ClassType, getMetadataStorage, type NonEmptyArray } from "type-graphql";
 import { DateTimeScalar } from "../schema/base";
 import { BriefingResolver, MeetingMatchResolver, PersonMatchResolver } from "./briefing-resolver";
 import { ConnectionResolver } from "./connection-resolver";
@@ -78,47 +78,49 @@ const byLastCopy =
     return resolve(root, args, context, info);
   };
 
+const RESOLVERS: NonEmptyArray<ClassType> = [
+  ViewerResolver,
+  AuditResolver,
+  ConnectionResolver,
+  VisibilityResolver,
+  OwnerVisibilityResolver,
+  PipelineVisibilityResolver,
+  NominatedFieldResolver,
+  FieldMappingResolver,
+  DealFieldsResolver,
+  PersonFieldsResolver,
+  OrganizationFieldsResolver,
+  SyncRunResolver,
+  DataGapResolver,
+  NodeResolver,
+  ListsResolver,
+  DealConnectionResolver,
+  MeetingConnectionResolver,
+  DealResolver,
+  PersonResolver,
+  OrganizationResolver,
+  StageResolver,
+  PipelineResolver,
+  ActivityResolver,
+  NoteResolver,
+  MeetingResolver,
+  PersonMatchResolver,
+  MeetingMatchResolver,
+  BriefingResolver,
+  SnoozingResolver,
+  QuietSignalResolver,
+  QuietReasonResolver,
+  InteractionResolver,
+  QuietSettingsResolver,
+  QuietThresholdResolver,
+  NoteWriteResolver,
+  FieldWriteResolver,
+];
+
 /** The schema that the resolvers build. What a single input class cannot know is checked by the domain functions. */
 export function buildGraphQLSchema(): GraphQLSchema {
   const schema = buildSchemaSync({
-    resolvers: [
-      ViewerResolver,
-      AuditResolver,
-      ConnectionResolver,
-      VisibilityResolver,
-      OwnerVisibilityResolver,
-      PipelineVisibilityResolver,
-      NominatedFieldResolver,
-      FieldMappingResolver,
-      DealFieldsResolver,
-      PersonFieldsResolver,
-      OrganizationFieldsResolver,
-      SyncRunResolver,
-      DataGapResolver,
-      NodeResolver,
-      ListsResolver,
-      DealConnectionResolver,
-      MeetingConnectionResolver,
-      DealResolver,
-      PersonResolver,
-      OrganizationResolver,
-      StageResolver,
-      PipelineResolver,
-      ActivityResolver,
-      NoteResolver,
-      MeetingResolver,
-      PersonMatchResolver,
-      MeetingMatchResolver,
-      BriefingResolver,
-      SnoozingResolver,
-      QuietSignalResolver,
-      QuietReasonResolver,
-      InteractionResolver,
-      QuietSettingsResolver,
-      QuietThresholdResolver,
-      NoteWriteResolver,
-      FieldWriteResolver,
-    ],
+    resolvers: RESOLVERS,
     scalarsMap: [{ type: Date, scalar: DateTimeScalar }],
     validate: false,
     pubSub: { publish: unusedHub, subscribe: unusedHub },
@@ -147,43 +149,43 @@ function placesOf({ params = [], middlewares = [], roles }: Method): number[] | 
       const { propertyName, getType } = { propertyName: undefined, getType: undefined, ...param };
       return propertyName || getType ? -1 : GIVEN.indexOf(param.kind);
     });
-  return places.includes(-1) || middlewares.length > 0 || roles ? null : places;
+  const isPlain = places.length <= GIVEN.length && !places.includes(-1) && middlewares.length === 0 && !roles;
+  return isPlain ? places : null;
 }
 
 /**
  * Has methods without arguments called as GraphQL calls a resolver. Type-graphql, as it comes, gathers and sorts their parameters
- * for each object of an answer anew: a sixth of the CPU of a page of deals.
+ * for each object of an answer anew: a sixth of the CPU of a page of deals. A container, and middlewares of all fields, of which
+ * we have none, would be passed by.
  */
 export function callStraight(schema: GraphQLSchema): GraphQLSchema {
-  const { fieldResolvers, objectTypes } = getMetadataStorage();
-  const resolvers = new Map<unknown, Resolver>();
-  for (const method of fieldResolvers) {
-    const places = placesOf(method);
-    if (!places) continue;
-    const resolver: Resolver = resolvers.get(method.target) ?? Reflect.construct(method.target, []);
-    resolvers.set(method.target, resolver);
-    const resolve = straight(resolver, method.methodName, places);
-    const of = method.getObjectType?.();
-    for (const { name, target, interfaceClasses = [] } of objectTypes) {
-      const type =
-        target === of || interfaceClasses.some((implemented) => implemented === of) ? schema.getType(name) : null;
-      const field = isObjectType(type) ? type.getFields()[method.schemaName] : undefined;
-      if (field) field.resolve = resolve;
+  const { fieldResolvers, interfaceTypes, objectTypes } = getMetadataStorage();
+  const resolvers = RESOLVERS.map((Resolver) => new Resolver());
+  for (const { name: typeName, interfaceClasses = [], fields: own = [] } of objectTypes) {
+    const type = schema.getType(typeName);
+    const shared = interfaceTypes.filter(({ target }) => interfaceClasses.includes(target));
+    // A type's own field comes last, and takes the place of its interface's.
+    const declared = [...shared.flatMap(({ fields = [] }) => fields), ...own];
+    for (const { schemaName, name, target } of new Map(declared.map((field) => [field.schemaName, field])).values()) {
+      const method = fieldResolvers.find((one) => one.methodName === name && one.getObjectType?.() === target);
+      const resolve = method && straight(method, resolvers);
+      const field = isObjectType(type) ? type.getFields()[schemaName] : undefined;
+      if (field && resolve) field.resolve = resolve;
     }
   }
   return schema;
 }
 
-type Resolver = Record<string, (...given: unknown[]) => unknown>;
-
-function straight(
-  resolver: Resolver,
-  method: string,
-  [first = NOTHING, second = NOTHING, third = NOTHING]: readonly number[],
-): Resolve {
+/** What calls a method; null where it is not to be called straight, or is that of a type's class, which no resolver is. */
+function straight(method: Method, resolvers: readonly object[]): Resolve | null {
+  const resolver = resolvers.find((one) => one instanceof method.target);
+  const places = placesOf(method);
+  if (!resolver || !places) return null;
+  const [first = NOTHING, second = NOTHING, third = NOTHING] = places;
+  const call: (...given: unknown[]) => unknown = Reflect.get(resolver, method.methodName).bind(resolver);
   return (root, _args, context, info) => {
     const given = [root, context, info, undefined];
-    return resolver[method]?.(given[first], given[second], given[third]);
+    return call(given[first], given[second], given[third]);
   };
 }
 
