@@ -155,7 +155,7 @@ function placesOf({ params = [], middlewares = [], roles }: Method): number[] | 
 
 /**
  * Has methods without arguments called as GraphQL calls a resolver. Type-graphql, as it comes, gathers and sorts their parameters
- * for each object of an answer anew: a sixth of the CPU of a page of deals. A container, and middlewares of all fields, of which
+ * for each object of an answer anew: a fifth of the CPU of a page of deals. A container, and middlewares of all fields, of which
  * we have none, would be passed by.
  */
 export function callStraight(schema: GraphQLSchema): GraphQLSchema {
