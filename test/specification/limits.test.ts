@@ -338,15 +338,19 @@ test.each([
     await record("held", 1);
     const holder = database.dataSource.createQueryRunner();
     await holder.startTransaction();
-    await holder.query("SELECT 1 FROM meeting WHERE external_id = $1 FOR UPDATE", [`heavy-${inVariables}-held`]);
-    const large = [record("held", 120)];
-    const waits = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
-    await until("the first large one is held up", async () => (await database.query(waits)).length > 0);
-    large.push(...["b", "c"].map((name) => record(name, 120)));
-    for (const name of ["small", "next", "last"]) await record(name, 1);
-    expect(ended).toEqual(["held", "small", "next", "last"]);
-    await holder.commitTransaction();
-    await holder.release();
+    const large: Promise<unknown>[] = [];
+    try {
+      await holder.query("SELECT 1 FROM meeting WHERE external_id = $1 FOR UPDATE", [`heavy-${inVariables}-held`]);
+      large.push(record("held", 120));
+      await until("the first large one is held up", async () => (await database.lockWaits()).length > 0);
+      large.push(...["b", "c"].map((name) => record(name, 120)));
+      for (const name of ["small", "next", "last"]) await record(name, 1);
+      expect(ended).toEqual(["held", "small", "next", "last"]);
+    } finally {
+      await holder.rollbackTransaction();
+      await holder.release();
+      await Promise.allSettled(large);
+    }
     await Promise.all(large);
     expect(ended[4]).toBe("held");
   },
