@@ -91,6 +91,38 @@ test("a dot of the picture opens its deal by mouse, by touch and by keyboard, an
   expect(await findings(phone)).toEqual([]);
 });
 
+/** Where the dots stand in the measure of the chart behind them. */
+const DOTS = `(() => {
+  const toChart = document.querySelector("svg.chart").getScreenCTM().inverse();
+  return [...document.querySelectorAll(".dot")].flatMap((dot) => {
+    const { left, top, width, height } = dot.getBoundingClientRect();
+    const { x, y } = new DOMPoint(left + width / 2, top + height / 2).matrixTransform(toChart);
+    return [x, y];
+  });
+})()`;
+const NO_RESIZE_OBSERVED = "window.ResizeObserver = class { observe() {} disconnect() {} };";
+
+// Seen red with: dots that are so many pixels from the top; so many from the left.
+test("dots stand in their lanes before the picture is drawn anew for another width, as on paper", async () => {
+  const reader = await product.signIn("member");
+  await reader.addInitScript(NO_RESIZE_OBSERVED);
+  await reader.goto(page.url());
+  await rows(reader).first().waitFor();
+  const drawn = await reader.evaluate<number[]>(DOTS);
+  expect(drawn.length).toBeGreaterThan(4);
+  for (const [media, width] of [
+    ["screen", 1600],
+    ["screen", 500],
+    ["print", 700],
+  ] as const) {
+    await reader.emulateMedia({ media });
+    await reader.setViewportSize({ width, height: 860 });
+    const moved = (await reader.evaluate<number[]>(DOTS)).map((at, index) => Math.abs(at - (drawn[index] ?? 0)));
+    expect([media, width, Math.round(Math.max(...moved))]).toEqual([media, width, 0]);
+  }
+  await reader.context().close();
+});
+
 test("filters and order stand in the address, and a reload or a sent link shows the same board", async () => {
   const all = await rows().count();
   await page.getByRole("checkbox", { name: "Cooling" }).check();

@@ -47,11 +47,12 @@ export function QuietChart({ deals, onOpen }: QuietChartProps) {
   const shown = placed(lanes, x);
   const last = shown.at(-1);
   const bottom = last ? last.top + last.height : TOP;
+  const height = bottom + AXIS;
   const dots = useDots(shown.flatMap((lane) => lane.dots));
   return (
     <figure ref={figure}>
       <div className="picture">
-        <svg className="chart" viewBox={`0 0 ${width} ${bottom + AXIS}`} aria-hidden="true">
+        <svg className="chart" viewBox={`0 0 ${width} ${height}`} aria-hidden="true">
           {ticks.map((days) => (
             <g key={days}>
               <line x1={x(days)} x2={x(days)} y1={TOP} y2={bottom} className="chart-grid" />
@@ -70,7 +71,10 @@ export function QuietChart({ deals, onOpen }: QuietChartProps) {
               <li
                 key={dot.deal.id}
                 className="dot"
-                style={{ left: `${(100 * dot.x) / width}%`, top: lane.top + (dot.line + 0.5) * LINE }}
+                style={{
+                  left: `${(100 * dot.x) / width}%`,
+                  top: `${(100 * (lane.top + (dot.line + 0.5) * LINE)) / height}%`,
+                }}
               >
                 <DealDot dot={dot} {...dots(dot)} onOpen={onOpen} />
               </li>
