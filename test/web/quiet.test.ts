@@ -123,6 +123,21 @@ test("dots stand in their lanes before the picture is drawn anew for another wid
   await reader.context().close();
 });
 
+// Seen red with: the width taken that is none.
+test("a picture that is hidden for a while is not drawn to no width", async () => {
+  const box = () => page.locator("svg.chart").getAttribute("viewBox");
+  const hide = (hidden: boolean) =>
+    page.evaluate(`new Promise((done) => {
+      document.querySelector("figure").hidden = ${hidden};
+      requestAnimationFrame(() => setTimeout(done, 50));
+    })`);
+  const before = await box();
+  await hide(true);
+  expect(await box()).toBe(before);
+  await hide(false);
+  expect(await box()).toBe(before);
+});
+
 test("filters and order stand in the address, and a reload or a sent link shows the same board", async () => {
   const all = await rows().count();
   await page.getByRole("checkbox", { name: "Cooling" }).check();

@@ -6,8 +6,10 @@ export function useWidth<E extends Element>(atFirst: number): [RefObject<E | nul
   const [width, setWidth] = useState(atFirst);
   useLayoutEffect(() => {
     if (!element.current) return;
-    setWidth(element.current.clientWidth);
-    const observer = new ResizeObserver(([entry]) => entry && setWidth(Math.round(entry.contentRect.width)));
+    // What is hidden has no width, and is not to be drawn to none.
+    const take = (shown = 0) => shown > 0 && setWidth(Math.round(shown));
+    take(element.current.clientWidth);
+    const observer = new ResizeObserver(([entry]) => take(entry?.contentRect.width));
     observer.observe(element.current);
     return () => observer.disconnect();
   }, []);
