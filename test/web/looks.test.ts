@@ -64,24 +64,33 @@ const CUT = `[...document.querySelectorAll("main *")]
   .filter((e) => e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX !== "visible" && getComputedStyle(e).overflowX !== "auto" && !e.matches("select, input, .visually-hidden"))
   .map((e) => e.outerHTML.slice(0, 200))`;
 
-/** Notes the most that hung over the page's edge after any change of it, so also what is there for one frame. */
-const WATCH_EDGE = `{
+/**
+ * Notes, after any change of the page, so also what is there for one frame: the most that hung over its edge, and by how much
+ * a chart was at most drawn for another width than its own.
+ */
+const WATCH_FRAMES = `{
   const { documentElement: root } = document;
   window.mostBeyond = 0;
-  new MutationObserver(() => { window.mostBeyond = Math.max(window.mostBeyond, root.scrollWidth - root.clientWidth); })
-    .observe(root, { childList: true, subtree: true });
+  window.mostStretched = 0;
+  new MutationObserver(() => {
+    window.mostBeyond = Math.max(window.mostBeyond, root.scrollWidth - root.clientWidth);
+    const charts = [...document.querySelectorAll("svg.chart")];
+    const stretched = charts.map((chart) => Math.abs(chart.viewBox.baseVal.width - chart.closest("figure").clientWidth));
+    window.mostStretched = Math.max(window.mostStretched, ...stretched);
+  }).observe(root, { childList: true, subtree: true });
 }`;
 
+// Seen red with: a chart that is drawn before its own width is known, also where its dots keep within it.
 test.each(LOOKS)(
   "%s: every screen can be read by everybody, nothing hangs over its edge, not for a frame, and nothing is cut",
   async (look, options) => {
     const page = await product.signIn("admin", options);
-    await page.evaluate(WATCH_EDGE);
+    await page.evaluate(WATCH_FRAMES);
     await page.getByRole("link", { name: "Meetings" }).click();
     for (const [name, open] of SCREENS) {
       await open(page);
-      const beyond = [await overhang(page), await page.evaluate("window.mostBeyond")];
-      expect([name, beyond, await page.evaluate(CUT)]).toEqual([name, [0, 0], []]);
+      const beyond = [await overhang(page), ...(await page.evaluate<number[]>("[mostBeyond, mostStretched]"))];
+      expect([name, beyond, await page.evaluate(CUT)]).toEqual([name, [0, 0, 0], []]);
       await screenshot(page, `${name}-${look.replace(/\W+/g, "-")}`);
     }
   },
