@@ -1,7 +1,13 @@
 import { randomUUID } from "node:crypto";
 import fastifyCors from "@fastify/cors";
 import { context, type Span, SpanKind, trace } from "@opentelemetry/api";
-import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import Fastify, {
+  errorCodes,
+  type FastifyError,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+} from "fastify";
 import { parseRequestParams } from "graphql-http";
 import { type ActorVerifier, UnauthenticatedError } from "../auth/actor";
 import { KeysUnavailableError } from "../auth/key-set";
@@ -91,6 +97,10 @@ export async function createHttpServer(parts: HttpServerParts): Promise<HttpServ
 async function addGraphQL(scope: FastifyInstance, parts: HttpServerParts): Promise<void> {
   await scope.register(fastifyCors, { ...CORS, origin: [...parts.allowedOrigins] });
   const operations = new Operations(parts);
+  scope.addHook("preParsing", async ({ headers: { "content-encoding": encoding } }) => {
+    if (encoding && encoding.toLowerCase() !== "identity")
+      throw new errorCodes.FST_ERR_CTP_INVALID_MEDIA_TYPE(encoding);
+  });
   scope.post("", async (request, reply) => {
     const { status, result } = await answerOf(request, reply, operations, parts);
     reply.code(status).type(answerType(request.headers.accept));
@@ -183,7 +193,7 @@ function answerInFormOfGraphQL(logger: Logger) {
   };
 }
 
-const UNSUPPORTED = "Send the operation as JSON in UTF-8: Content-Type: application/json.";
+const UNSUPPORTED = "Send the operation as JSON in UTF-8, not compressed: Content-Type: application/json.";
 type CodeAndWords = readonly [code: ErrorCode, message: string];
 const FAILED: CodeAndWords = ["INTERNAL_SERVER_ERROR", "Something went wrong on our side. Try again later."];
 const refusedBodies = (mostBytes = MAX_BODY_BYTES): Record<number, CodeAndWords> => ({

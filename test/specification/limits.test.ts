@@ -1,4 +1,5 @@
 import { EventEmitter } from "node:events";
+import { gzipSync } from "node:zlib";
 import { request } from "undici";
 import { type BoundedSocket, Seats } from "../../src/server/bounded-socket";
 import { TenantTurns } from "../../src/server/limits";
@@ -202,7 +203,7 @@ test("a socket that sends a query is told where to send it", async () => {
   await watching.end();
 });
 
-async function post(body: string, headers: Record<string, string>) {
+async function post(body: string | Buffer, headers: Record<string, string>) {
   const answer = await request(`${service.url}/graphql`, {
     method: "POST",
     headers: { authorization: `Bearer ${await tokenFor()}`, ...headers },
@@ -219,6 +220,17 @@ test("only POST with JSON is served", async () => {
   expect((await post(QUERY, { "content-type": "multipart/form-data; boundary=x" })).status).toBe(415);
   expect((await request(`${service.url}/graphql?query=%7Bviewer%7BuserId%7D%7D`)).statusCode).toBe(404);
   expect((await post(QUERY, { "content-type": "application/json" })).status).toBe(200);
+});
+
+test("a compressed body is refused, and so is one that says that it is compressed", async () => {
+  const as = (encoding: string) => ({ "content-type": "application/json", "content-encoding": encoding });
+  for (const body of [QUERY, gzipSync(QUERY)]) {
+    const answer = await post(body, as("gzip"));
+    const [error] = JSON.parse(answer.body).errors;
+    expect([answer.status, error.extensions.code]).toEqual([415, "UNSUPPORTED_MEDIA_TYPE"]);
+    expect(error.message).toContain("not compressed");
+  }
+  expect((await post(QUERY, as("identity"))).status).toBe(200);
 });
 
 test("a body over the limit, one that is no JSON and a batch are refused with a clear answer in the form of GraphQL", async () => {
