@@ -155,12 +155,17 @@ const TENANT = Symbol("tenant");
 const MAX_PREPARED = 500_000;
 
 /** The reads whose plans are kept, by their texts. No name is given twice: a session may still hold what had it. */
-class Prepared {
+export class Prepared {
   readonly #names = new Map<string, string>();
   readonly #seen = new LRUCache<string, true>({ max: 1_000 });
   #characters = 0;
   #named = 0;
-  #begun = performance.now();
+  #begun: number;
+
+  /** @param now in milliseconds */
+  constructor(private readonly now = () => performance.now()) {
+    this.#begun = now();
+  }
 
   /** The name under which a read that comes again is parsed and planned once in a session; null for anything but a read. */
   nameOf(text: string): string | null {
@@ -180,7 +185,7 @@ class Prepared {
 
   /** Those that are asked for now take the place of all, as often as sessions are opened anew. */
   #renew(): boolean {
-    const now = performance.now();
+    const now = this.now();
     if (now - this.#begun < SESSION_LIFE_MS) return false;
     this.#names.clear();
     this.#characters = 0;
