@@ -36,6 +36,9 @@ const BUYER = `SELECT (min(ARRAY[b.position, b.person_id]) FILTER (WHERE b.side 
   FROM meeting_attendee b WHERE b.tenant_id = $1 AND b.meeting_id = m.id
   HAVING bool_or(b.side = 'BUYER') AND (held.person_id IS NULL OR bool_or(b.person_id = held.person_id))`;
 
+/** SQL: the newest first, and those of one instant always in the same order. */
+const LATEST = "ORDER BY at DESC, kind, crm_id DESC, meeting_id LIMIT $4";
+
 /** SQL: the latest that hang on one parent, each table by its key, whatever is known of it. */
 const contactsOf = (of: Of) => `(SELECT * FROM (
   SELECT 'ACTIVITY', ${HAPPENED_AT}, a.person_id, a.crm_id, a.crm_id, NULL::uuid FROM ${rowsOf("activity", COLUMN[of], "parent.id")} a
@@ -48,9 +51,6 @@ const contactsOf = (of: Of) => `(SELECT * FROM (
   CROSS JOIN LATERAL (${BUYER}) buyer WHERE coalesce(m.ends_at, m.starts_at) <= $5
   ) every (kind, at, person_id, activity_id, crm_id, meeting_id) ${LATEST})`;
 
-/** SQL */
-const LATEST = "ORDER BY at DESC, kind, crm_id DESC, meeting_id LIMIT $4";
-
 /** SQL: the deal that a meeting is about, or while that is not certain all that it could be. */
 const DEALS = `SELECT d.crm_id FROM matched_record r CROSS JOIN LATERAL ${rowsOf("deal", "crm_id", "r.crm_id")} d
   WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.meeting_id = around.meeting_id AND r.entity = 'DEAL'
@@ -60,7 +60,11 @@ const DEALS = `SELECT d.crm_id FROM matched_record r CROSS JOIN LATERAL ${rowsOf
 const PERSONS = `SELECT b.person_id FROM meeting_attendee b
   WHERE b.tenant_id = $1 AND b.meeting_id = around.meeting_id AND b.person_id IS NOT NULL`;
 
-/** The latest contacts about the deals of meetings and with their attendees, of each so many, mails left out; none where a match holds no more. */
+/**
+ * The latest contacts about the deals of meetings and with their attendees, each once, mails left out. None where a match is not
+ * of the copy.
+ * @param first how many around each meeting
+ */
 export function readContacts(
   { tenantId, copyId, rows }: CopyScope,
   meetingIds: Ids<string>,
