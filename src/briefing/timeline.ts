@@ -37,32 +37,35 @@ const BUYER = `SELECT (min(ARRAY[b.position, b.person_id]) FILTER (WHERE b.side 
   HAVING bool_or(b.side = 'BUYER') AND (held.person_id IS NULL OR bool_or(b.person_id = held.person_id))`;
 
 /** SQL: the newest first, and those of one instant always in the same order. */
-const LATEST = "ORDER BY at DESC, kind, crm_id DESC, meeting_id LIMIT $4";
+const NEWEST_FIRST = "ORDER BY at DESC, kind, crm_id DESC, meeting_id";
 
-/** SQL: the latest that hang on one parent, each table by its key, whatever is known of it. */
-const contactsOf = (of: Of) => `(SELECT * FROM (
-  SELECT 'ACTIVITY', ${HAPPENED_AT}, a.person_id, a.crm_id, a.crm_id, NULL::uuid FROM ${rowsOf("activity", COLUMN[of], "parent.id")} a
-  WHERE a.happened_at IS NOT NULL
-  UNION ALL SELECT 'NOTE', n.add_time, n.person_id, NULL, n.crm_id, NULL FROM ${rowsOf("note", COLUMN[of], "parent.id")} n
-  WHERE NOT ${isOurNote("n", "our.crm_company_id")}
-  UNION ALL SELECT 'MEETING', coalesce(m.ends_at, m.starts_at), buyer.person_id, NULL, 0, m.id
-  FROM (${MEETINGS[of]}) held (meeting_id, person_id) CROSS JOIN LATERAL (
-    SELECT * FROM meeting t WHERE t.tenant_id = $1 AND t.id BETWEEN held.meeting_id AND held.meeting_id ORDER BY t.id) m
-  CROSS JOIN LATERAL (${BUYER}) buyer WHERE coalesce(m.ends_at, m.starts_at) <= $5
-  ) every (kind, at, person_id, activity_id, crm_id, meeting_id) ${LATEST})`;
+/** SQL: the latest that hang on each parent, each table by its key, whatever is known of it. */
+const contactsOf = (of: Of) => `
+  SELECT '${of}', parent.id, own.* FROM (SELECT DISTINCT id FROM around WHERE entity = '${of}') parent CROSS JOIN LATERAL (
+    SELECT * FROM (
+      SELECT 'ACTIVITY', ${HAPPENED_AT}, a.person_id, a.crm_id, a.crm_id, NULL::uuid
+      FROM ${rowsOf("activity", COLUMN[of], "parent.id")} a WHERE a.happened_at IS NOT NULL
+      UNION ALL SELECT 'NOTE', n.add_time, n.person_id, NULL, n.crm_id, NULL
+      FROM ${rowsOf("note", COLUMN[of], "parent.id")} n WHERE NOT ${isOurNote("n")}
+      UNION ALL SELECT 'MEETING', coalesce(m.ends_at, m.starts_at), buyer.person_id, NULL, 0, m.id
+      FROM (${MEETINGS[of]}) held (meeting_id, person_id) CROSS JOIN LATERAL (
+        SELECT * FROM meeting t WHERE t.tenant_id = $1 AND t.id BETWEEN held.meeting_id AND held.meeting_id ORDER BY t.id) m
+      CROSS JOIN LATERAL (${BUYER}) buyer WHERE coalesce(m.ends_at, m.starts_at) <= $5
+    ) every (kind, at, person_id, activity_id, crm_id, meeting_id) ${NEWEST_FIRST} LIMIT $4) own`;
 
-/** SQL: the deal that a meeting is about, or while that is not certain all that it could be. */
-const DEALS = `SELECT d.crm_id FROM matched_record r CROSS JOIN LATERAL ${rowsOf("deal", "crm_id", "r.crm_id")} d
-  WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.meeting_id = around.meeting_id AND r.entity = 'DEAL'
-    AND r.crm_id = coalesce(around.deal_id, r.crm_id)`;
-
-/** SQL: its attendees that are known persons. */
-const PERSONS = `SELECT b.person_id FROM meeting_attendee b
-  WHERE b.tenant_id = $1 AND b.meeting_id = around.meeting_id AND b.person_id IS NOT NULL`;
+/** SQL: the deal that a meeting is about, or while that is not certain all that it could be; and its attendees that are known persons. */
+const AROUND = `
+  SELECT own.meeting_id, 'DEAL', d.crm_id FROM own
+  CROSS JOIN LATERAL ${rowsOf("matched_record", "meeting_id", "own.meeting_id")} r
+  CROSS JOIN LATERAL ${rowsOf("deal", "crm_id", "r.crm_id")} d
+  WHERE r.entity = 'DEAL' AND r.crm_id = coalesce(own.deal_id, r.crm_id)
+  UNION SELECT own.meeting_id, 'PERSON', b.person_id FROM own CROSS JOIN LATERAL (
+    SELECT b.person_id FROM meeting_attendee b WHERE b.tenant_id = $1 AND b.meeting_id = own.meeting_id ORDER BY b.position) b
+  WHERE b.person_id IS NOT NULL`;
 
 /**
  * The latest contacts about the deals of meetings and with their attendees, each once, mails left out. None where a match is not
- * of the copy.
+ * of the copy. What hangs on a deal or a person is read once, around however many meetings it is.
  * @param first how many around each meeting
  */
 export function readContacts(
@@ -72,16 +75,15 @@ export function readContacts(
   now: Date,
 ): Promise<(Contact & { parent_id: string })[]> {
   return rows<Contact & { parent_id: string }>(
-    `SELECT around.meeting_id AS parent_id, found.kind, found.at, found.person_id AS "personId",
-       found.activity_id AS "activityId", found.crm_id AS "crmId", found.meeting_id AS "meetingId"
-     FROM ${matchesOf("$3")} around JOIN synced_copy our ON our.tenant_id = $1 AND our.id = $2
-     CROSS JOIN LATERAL (
-       SELECT * FROM (
-         SELECT own.* FROM (${DEALS}) parent (id) CROSS JOIN LATERAL ${contactsOf("DEAL")} own
-         UNION SELECT own.* FROM (${PERSONS}) parent (id) CROSS JOIN LATERAL ${contactsOf("PERSON")} own
-       ) every ${LATEST}
-     ) found
-     WHERE around.copy_id = $2`,
+    `WITH own AS MATERIALIZED (SELECT m.meeting_id, m.deal_id FROM ${matchesOf("$3")} m WHERE m.copy_id = $2),
+       around (parent_id, entity, id) AS MATERIALIZED (${AROUND}),
+       contact (entity, id, kind, at, person_id, activity_id, crm_id, meeting_id) AS MATERIALIZED (
+         ${contactsOf("DEAL")} UNION ALL ${contactsOf("PERSON")})
+     SELECT parent_id, kind, at, person_id AS "personId", activity_id AS "activityId", crm_id AS "crmId", meeting_id AS "meetingId"
+     FROM (
+       SELECT *, row_number() OVER (PARTITION BY parent_id ${NEWEST_FIRST}) AS place FROM (
+         SELECT DISTINCT parent_id, kind, at, person_id, activity_id, crm_id, meeting_id FROM around JOIN contact USING (entity, id)) each
+     ) placed WHERE place <= $4 ORDER BY parent_id, place`,
     [tenantId, copyId, meetingIds, first, now],
     {
       ...{ parent_id: "text", kind: "text", at: "instant", personId: "number", activityId: "number" },

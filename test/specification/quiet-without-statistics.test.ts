@@ -238,7 +238,8 @@ const MEETS = [
 ];
 const ALSO =
   "INSERT INTO matched_record SELECT tenant_id, 1, 'PERSON', 10, id FROM meeting WHERE external_id IN ('11', '12')";
-const MEETING_10 = createHash("md5").update("10").digest("hex");
+const meetingOf = (externalId: string) => createHash("md5").update(externalId).digest("hex");
+const MEETING_10 = meetingOf("10");
 const SELLS = "UPDATE meeting_attendee SET person_id = 10, side = 'SELLER' WHERE meeting_id = md5('12')::uuid";
 type FirstMail = Pick<DealRow, "firstMailAt" | "firstMailPersonId">;
 const wroteTo = (person: number) =>
@@ -305,6 +306,27 @@ test.each<[string, string[], string[]]>([
   );
   expect(contacts.map(({ kind, crmId }) => `${kind} ${crmId}`).sort()).toEqual([...expected].sort());
   for (const { kind, crmId, activityId } of contacts) expect(activityId).toBe(kind === "ACTIVITY" ? crmId : null);
+});
+
+const RECURRING = 40;
+const SAME = [
+  `UPDATE meeting_match SET deal_id = 10 WHERE deal_id <= ${RECURRING}`,
+  `INSERT INTO matched_record SELECT tenant_id, 1, 'DEAL', 10, id FROM meeting WHERE external_id::int <= ${RECURRING} ON CONFLICT DO NOTHING`,
+  `UPDATE meeting_attendee SET person_id = 10 WHERE person_id <= ${RECURRING}`,
+];
+
+// Seen red with the deals and persons of each meeting gone through by themselves: 80 activities.
+test("what hangs on a deal and on a person is read once, around however many meetings with them", async () => {
+  const ids = Array.from({ length: RECURRING }, (_, index) => meetingOf(String(index + 1)));
+  let contacts: Contact[] = [];
+  const read = await readBy(
+    async (copy) => {
+      contacts = await readContacts(copy, ids, 3, new Date(NOW));
+    },
+    [...MEETS, ...SAME],
+  );
+  expect(contacts).toHaveLength(RECURRING * 3);
+  expect(read).toMatchObject({ activity: 2, note: 1 });
 });
 
 const MANY = 60_000;
