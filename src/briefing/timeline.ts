@@ -54,14 +54,13 @@ const contactsOf = (of: Of) => `
     ) every (kind, at, person_id, activity_id, crm_id, meeting_id) ${NEWEST_FIRST} LIMIT $4) own`;
 
 /** SQL: the deal that a meeting is about, or while that is not certain all that it could be; and its attendees that are known persons. */
-const AROUND = `
-  SELECT own.meeting_id, 'DEAL', d.crm_id FROM own
-  CROSS JOIN LATERAL ${rowsOf("matched_record", "meeting_id", "own.meeting_id")} r
-  CROSS JOIN LATERAL ${rowsOf("deal", "crm_id", "r.crm_id")} d
-  WHERE r.entity = 'DEAL' AND r.crm_id = coalesce(own.deal_id, r.crm_id)
-  UNION SELECT own.meeting_id, 'PERSON', b.person_id FROM own CROSS JOIN LATERAL (
-    SELECT b.person_id FROM meeting_attendee b WHERE b.tenant_id = $1 AND b.meeting_id = own.meeting_id ORDER BY b.position) b
-  WHERE b.person_id IS NOT NULL`;
+const AROUND = `SELECT own.meeting_id, parent.* FROM ${matchesOf("$3")} own CROSS JOIN LATERAL (
+    SELECT 'DEAL', d.crm_id FROM ${rowsOf("matched_record", "meeting_id", "own.meeting_id")} r
+    CROSS JOIN LATERAL ${rowsOf("deal", "crm_id", "r.crm_id")} d
+    WHERE r.entity = 'DEAL' AND r.crm_id = coalesce(own.deal_id, r.crm_id)
+    UNION SELECT 'PERSON', b.person_id FROM meeting_attendee b
+    WHERE b.tenant_id = $1 AND b.meeting_id = own.meeting_id AND b.person_id IS NOT NULL
+  ) parent WHERE own.copy_id = $2`;
 
 /**
  * The latest contacts about the deals of meetings and with their attendees, each once, mails left out. None where a match is not
@@ -75,15 +74,14 @@ export function readContacts(
   now: Date,
 ): Promise<(Contact & { parent_id: string })[]> {
   return rows<Contact & { parent_id: string }>(
-    `WITH own AS MATERIALIZED (SELECT m.meeting_id, m.deal_id FROM ${matchesOf("$3")} m WHERE m.copy_id = $2),
-       around (parent_id, entity, id) AS MATERIALIZED (${AROUND}),
+    `WITH around (parent_id, entity, id) AS MATERIALIZED (${AROUND}),
        contact (entity, id, kind, at, person_id, activity_id, crm_id, meeting_id) AS MATERIALIZED (
          ${contactsOf("DEAL")} UNION ALL ${contactsOf("PERSON")})
      SELECT parent_id, kind, at, person_id AS "personId", activity_id AS "activityId", crm_id AS "crmId", meeting_id AS "meetingId"
      FROM (
        SELECT *, row_number() OVER (PARTITION BY parent_id ${NEWEST_FIRST}) AS place FROM (
          SELECT DISTINCT parent_id, kind, at, person_id, activity_id, crm_id, meeting_id FROM around JOIN contact USING (entity, id)) each
-     ) placed WHERE place <= $4 ORDER BY parent_id, place`,
+     ) placed WHERE place <= $4`,
     [tenantId, copyId, meetingIds, first, now],
     {
       ...{ parent_id: "text", kind: "text", at: "instant", personId: "number", activityId: "number" },
