@@ -174,10 +174,10 @@ export const COMPANY =
  * SQL: whether a note of the copy was written by this service. Its receipt has the CRM's id of it; while the answer is
  * awaited or lost, the receipt's reference inside the note shows it; and where another tenant of the company wrote it, whose
  * receipts nobody sees here, its last line. Notes are compared within one CRM company, whose ids they are.
- * @param note a row of `note`; $1 is the tenant, $2 the copy, whose `company` a statement may have at hand
+ * @param note a row of `note`; $1 is the tenant, $2 the copy
  */
-export const isOurNote = (note: string, company = COMPANY) => {
-  const receipts = `note_write w WHERE w.tenant_id = $1 AND w.crm_company_id = ${company}`;
+export const isOurNote = (note: string) => {
+  const receipts = `note_write w WHERE w.tenant_id = $1 AND w.crm_company_id = ${COMPANY}`;
   return `(EXISTS (SELECT 1 FROM ${receipts} AND w.crm_note_id = ${note}.crm_id)
     OR EXISTS (SELECT 1 FROM ${receipts} AND w.state IN ('SENDING', 'UNKNOWN')
       AND strpos(${note}.content, w.reference) > 0)
