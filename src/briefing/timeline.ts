@@ -43,15 +43,15 @@ const NEWEST_FIRST = "ORDER BY at DESC, kind, crm_id DESC, meeting_id";
 const contactsOf = (of: Of) => `
   SELECT '${of}', parent.id, own.* FROM (SELECT DISTINCT id FROM around WHERE entity = '${of}') parent CROSS JOIN LATERAL (
     SELECT * FROM (
-      SELECT 'ACTIVITY', ${HAPPENED_AT}, a.person_id, a.crm_id, a.crm_id, NULL::uuid
+      SELECT 'ACTIVITY', ${HAPPENED_AT}, a.person_id, a.crm_id, NULL::uuid
       FROM ${rowsOf("activity", COLUMN[of], "parent.id")} a WHERE a.happened_at IS NOT NULL
-      UNION ALL SELECT 'NOTE', n.add_time, n.person_id, NULL, n.crm_id, NULL
+      UNION ALL SELECT 'NOTE', n.add_time, n.person_id, n.crm_id, NULL
       FROM ${rowsOf("note", COLUMN[of], "parent.id")} n WHERE NOT ${isOurNote("n")}
-      UNION ALL SELECT 'MEETING', coalesce(m.ends_at, m.starts_at), buyer.person_id, NULL, 0, m.id
+      UNION ALL SELECT 'MEETING', coalesce(m.ends_at, m.starts_at), buyer.person_id, 0, m.id
       FROM (${MEETINGS[of]}) held (meeting_id, person_id) CROSS JOIN LATERAL (
         SELECT * FROM meeting t WHERE t.tenant_id = $1 AND t.id BETWEEN held.meeting_id AND held.meeting_id ORDER BY t.id) m
       CROSS JOIN LATERAL (${BUYER}) buyer WHERE coalesce(m.ends_at, m.starts_at) <= $5
-    ) every (kind, at, person_id, activity_id, crm_id, meeting_id) ${NEWEST_FIRST} LIMIT $4) own`;
+    ) every (kind, at, person_id, crm_id, meeting_id) ${NEWEST_FIRST} LIMIT $4) own`;
 
 /** SQL: the deal that a meeting is about, or while that is not certain all that it could be; and its attendees that are known persons. */
 const AROUND = `SELECT own.meeting_id, parent.* FROM ${matchesOf("$3")} own CROSS JOIN LATERAL (
@@ -75,12 +75,13 @@ export function readContacts(
 ): Promise<(Contact & { parent_id: string })[]> {
   return rows<Contact & { parent_id: string }>(
     `WITH around (parent_id, entity, id) AS MATERIALIZED (${AROUND}),
-       contact (entity, id, kind, at, person_id, activity_id, crm_id, meeting_id) AS MATERIALIZED (
+       contact (entity, id, kind, at, person_id, crm_id, meeting_id) AS MATERIALIZED (
          ${contactsOf("DEAL")} UNION ALL ${contactsOf("PERSON")})
-     SELECT parent_id, kind, at, person_id AS "personId", activity_id AS "activityId", crm_id AS "crmId", meeting_id AS "meetingId"
+     SELECT parent_id, kind, at, person_id AS "personId", CASE kind WHEN 'ACTIVITY' THEN crm_id END AS "activityId",
+       crm_id AS "crmId", meeting_id AS "meetingId"
      FROM (
        SELECT *, row_number() OVER (PARTITION BY parent_id ${NEWEST_FIRST}) AS place FROM (
-         SELECT DISTINCT parent_id, kind, at, person_id, activity_id, crm_id, meeting_id FROM around JOIN contact USING (entity, id)) each
+         SELECT DISTINCT parent_id, kind, at, person_id, crm_id, meeting_id FROM around JOIN contact USING (entity, id)) each
      ) placed WHERE place <= $4`,
     [tenantId, copyId, meetingIds, first, now],
     {
