@@ -272,10 +272,7 @@ test("a meeting that is deleted while it is read fails no answer", async () => {
   await session.startTransaction();
   await session.query("LOCK TABLE meeting_match IN ACCESS EXCLUSIVE MODE");
   const reading = read(id);
-  // Tables have the same oid in every database that was cloned for a test file.
-  const waits = `SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'meeting_match'::regclass
-    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
-  await until("the match is asked for", async () => (await database.query(waits)).length > 0);
+  await until("the match is asked for", async () => (await database.lockWaits()).length > 0);
   await session.query("DELETE FROM meeting WHERE external_id = 'going'");
   await session.commitTransaction();
   await session.release();
