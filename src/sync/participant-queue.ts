@@ -122,14 +122,47 @@ const againParameters = ({ now, ruleOfOne, againBefore }: Omit<Queue, "mark" | "
   againBefore,
 ];
 
+/** A copy of fewer deals is read as fast whole as by its keys. */
+const FEW = 1_000;
+/** Where PostgreSQL takes a copy for so many times smaller than it is, it does not know it. */
+const FAR_OFF = 10;
+
 /**
- * PostgreSQL takes a table that nobody has ever counted for nearly empty, and changes a few deals of a copy by reading them
- * all: the order of a key, which keeps a look-up from that, cannot be asked for here. Autovacuum comes by a minute later.
+ * What PostgreSQL does not know it takes for nearly empty, and changes a few deals of it by reading them all: the order of a
+ * key, which keeps a look-up from that, cannot be asked for here. That is a table that nobody has ever counted, and a copy that
+ * is newer than the last count. Autovacuum counts a new table a minute later, but again only when a tenth of it has changed.
  */
-export async function countDealsOnce({ rows }: CopyScope): Promise<void> {
-  const sql = "SELECT reltuples < 0 AS uncounted FROM pg_class WHERE oid = 'deal'::regclass";
-  const [deals] = await rows<{ uncounted: boolean }>(sql, [], { uncounted: "flag" });
-  if (deals?.uncounted) await rows("ANALYZE deal (tenant_id, copy_id, crm_id)");
+export async function analyzeDeals(copy: CopyScope): Promise<void> {
+  if (await isUnknown(copy)) await copy.rows("ANALYZE (SKIP_LOCKED) deal (tenant_id, copy_id, crm_id)");
+}
+
+/** Autovacuum's own measure of a table that has changed, but it comes by once a minute. */
+const COUNTED = `SELECT c.reltuples < 0 AS never, pg_stat_get_mod_since_analyze(c.oid) < c.reltuples / 10
+    AND greatest(pg_stat_get_last_analyze_time(c.oid), pg_stat_get_last_autoanalyze_time(c.oid)) > now() - interval '1 minute' AS lately
+  FROM pg_class c WHERE c.oid = 'deal'::regclass`;
+
+async function isUnknown({ tenantId, copyId, rows }: CopyScope): Promise<boolean> {
+  const [counted] = await rows<{ never: boolean; lately: boolean | null }>(COUNTED, [], {
+    never: "flag",
+    lately: "flag",
+  });
+  if (!counted || counted.never) return counted?.never ?? false;
+  // However often it is counted, one of very many copies may stay unknown.
+  if (counted.lately) return false;
+  const ofCopy = `tenant_id = ${Number(tenantId)} AND copy_id = ${Number(copyId)}`;
+  const [explained] = await rows<Explained>(`EXPLAIN (FORMAT JSON) SELECT FROM deal WHERE ${ofCopy}`, [], {
+    "QUERY PLAN": "json",
+  });
+  const expected = explained?.["QUERY PLAN"][0]?.Plan;
+  // A cluster's coordinator does not say what its nodes expect.
+  if (!expected || expected["Node Type"] === "Custom Scan" || expected["Plan Rows"] >= FEW) return false;
+  const beyond = FAR_OFF * Math.max(expected["Plan Rows"], FEW / FAR_OFF);
+  const [found] = await rows(`SELECT FROM deal WHERE ${ofCopy} OFFSET ${beyond} LIMIT 1`);
+  return found !== undefined;
+}
+
+interface Explained {
+  "QUERY PLAN": { Plan: { "Node Type": string; "Plan Rows": number } }[];
 }
 
 /** The next deals of a group to be asked for, the most important first. */

@@ -12,8 +12,8 @@ import { type FoundGap, GAP_CODE_OF, isSubFetchFailure, recordGaps } from "./fai
 import {
   affordable,
   agreeing,
+  analyzeDeals,
   confirmRule,
-  countDealsOnce,
   countDue,
   GROUPS,
   isRefutedBy,
@@ -80,7 +80,7 @@ export async function* askParticipants(context: RunContext, step: SyncStepRow): 
   const where = { tenantId: run.tenantId, id: run.runId };
   const { queuedAt } = await copy.typed((orm) => orm.findOneByOrFail(SyncRunRow, where));
   const walk: Walk = { mark: queuedAt, rule: await readRule(copy) };
-  await countDealsOnce(copy);
+  await analyzeDeals(copy);
   yield* derive(context, walk);
   const asked = await countDue(copy, walk.mark, await context.left("PARTICIPANTS"));
   await setStepState(copy, run, "DEAL_PARTICIPANTS", "RUNNING", { expected: step.fetched + asked });
