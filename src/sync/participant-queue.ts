@@ -140,25 +140,22 @@ export async function analyzeDeals(copy: CopyScope): Promise<void> {
 const COUNTED = `SELECT c.reltuples < 0 AS never, pg_stat_get_mod_since_analyze(c.oid) < c.reltuples / 10
     AND greatest(pg_stat_get_last_analyze_time(c.oid), pg_stat_get_last_autoanalyze_time(c.oid)) > now() - interval '1 minute' AS lately
   FROM pg_class c WHERE c.oid = 'deal'::regclass`;
+const DEALS_OF_COPY = "SELECT FROM deal WHERE tenant_id = $1 AND copy_id = $2";
 
 async function isUnknown({ tenantId, copyId, rows }: CopyScope): Promise<boolean> {
-  const [counted] = await rows<{ never: boolean; lately: boolean | null }>(COUNTED, [], {
-    never: "flag",
-    lately: "flag",
-  });
+  const shape = { never: "flag", lately: "flag" } as const;
+  const [counted] = await rows<{ never: boolean; lately: boolean | null }>(COUNTED, [], shape);
   if (!counted || counted.never) return counted?.never ?? false;
   // However often it is counted, one of very many copies may stay unknown.
   if (counted.lately) return false;
-  const ofCopy = `tenant_id = ${Number(tenantId)} AND copy_id = ${Number(copyId)}`;
-  const [explained] = await rows<Explained>(`EXPLAIN (FORMAT JSON) SELECT FROM deal WHERE ${ofCopy}`, [], {
-    "QUERY PLAN": "json",
-  });
-  const expected = explained?.["QUERY PLAN"][0]?.Plan;
+  const ofCopy = [tenantId, copyId];
+  const explain = `EXPLAIN (FORMAT JSON) ${DEALS_OF_COPY}`;
+  const [explained] = await rows<Explained>(explain, ofCopy, { "QUERY PLAN": "json" });
+  const plan = explained?.["QUERY PLAN"][0]?.Plan;
   // A cluster's coordinator does not say what its nodes expect.
-  if (!expected || expected["Node Type"] === "Custom Scan" || expected["Plan Rows"] >= FEW) return false;
-  const beyond = FAR_OFF * Math.max(expected["Plan Rows"], FEW / FAR_OFF);
-  const [found] = await rows(`SELECT FROM deal WHERE ${ofCopy} OFFSET ${beyond} LIMIT 1`);
-  return found !== undefined;
+  if (!plan || plan["Node Type"] === "Custom Scan" || plan["Plan Rows"] >= FEW) return false;
+  const beyond = Math.max(FEW, FAR_OFF * plan["Plan Rows"]);
+  return (await rows(`${DEALS_OF_COPY} OFFSET $3 LIMIT 1`, [...ofCopy, beyond])).length > 0;
 }
 
 interface Explained {

@@ -10,7 +10,7 @@ import type { DealRow } from "../../src/entities/deal";
 import type { SyncResource } from "../../src/entities/sync-run";
 import type { HeldCopy } from "../../src/sync/commit";
 import { readUnknown } from "../../src/sync/lists";
-import { analyzeDeals, nextDeals } from "../../src/sync/participant-queue";
+import { nextDeals } from "../../src/sync/participant-queue";
 import { type ClaimedRun, extendLease } from "../../src/sync/runs";
 import { writeActivities, writeDeals, writePersons } from "../../src/sync/writers";
 import { markRead } from "../support/copy";
@@ -358,48 +358,4 @@ test("a page reads its own rows also of a copy of which a key has a level more t
     await copy.rows(known, [tenantId, 1, nobody.map(({ id }) => id)], { known: "json" });
   }, LARGE);
   expect(deal).toBeLessThan(2 * MANY);
-});
-
-/** Of each table, after participants are to be asked. */
-const readToChange = () =>
-  readBy(async (copy) => {
-    await analyzeDeals(copy);
-    const change =
-      "UPDATE deal SET participants_due = false WHERE tenant_id = $1 AND copy_id = 1 AND crm_id = ANY ($2)";
-    const { deal = 0 } = await rowsRead(copy);
-    await copy.rows(change, [tenantId, page.slice(0, MATCHED)]);
-    expect((await rowsRead(copy)).deal).toBe(deal + MATCHED);
-  });
-
-// Last, for from here on deals are counted. Seen red without: 3,000 deals.
-test("a few deals of a copy are changed by their keys, once the table has been counted", async () => {
-  await readToChange();
-});
-
-/** All deals were another company's when they were counted. */
-async function countOthers() {
-  const other = await database.tenantId("other");
-  await database.query("UPDATE deal SET tenant_id = $1, copy_id = 2", [other]);
-  await database.query("ANALYZE deal");
-  await database.query("UPDATE deal SET tenant_id = $1, copy_id = 1", [tenantId]);
-  await database.query("SELECT pg_stat_force_next_flush()");
-}
-
-// Seen red with a count only of a table that nobody has counted: 3,000 deals.
-test("so are those of a company that is newer than the last count", async () => {
-  await countOthers();
-  await readToChange();
-});
-
-// Seen red with a count for each run, however lately there was one.
-test("a company that stays unknown is not counted again and again", async () => {
-  await countOthers();
-  for (const column of ["tenant_id", "copy_id"]) {
-    await database.query(`ALTER TABLE deal ALTER ${column} SET STATISTICS 0`);
-  }
-  await database.query("ANALYZE deal");
-  const counts = "SELECT analyze_count::int AS n FROM pg_stat_user_tables WHERE relname = 'deal'";
-  const before = await database.query(counts);
-  await readBy(analyzeDeals);
-  expect(await database.query(counts)).toEqual(before);
 });
