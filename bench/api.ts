@@ -86,4 +86,4 @@ async function main(): Promise<void> {
   }
 }
 
-onNode24(main);
+onNode24(main, "mercurius");

@@ -121,4 +121,4 @@ async function main(): Promise<void> {
   }
 }
 
-onNode24(main);
+onNode24(main, "postgraphile");

@@ -3,8 +3,9 @@ import { cpus } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { startEmbeddedPostgres } from "../src/database/embedded/embedded-postgres";
+import { onNode24 } from "./api-peers";
 import { type Measured, measure, measureUsual } from "./measure";
-import { column, failed, megabytes, ratio, say, whole, wholeOption } from "./print";
+import { column, megabytes, ratio, say, whole, wholeOption } from "./print";
 import type { Reading } from "./reading";
 
 const FEWEST_DEALS = 100;
@@ -92,4 +93,4 @@ async function main(): Promise<void> {
   }
 }
 
-main().catch(failed);
+onNode24(main);
