@@ -105,7 +105,7 @@ export class Database {
     // The role ends with the transaction, so that no session goes back to the pool with it.
     return this.#ofNobody.transaction(async (session) => {
       await session.rows(`SET LOCAL ROLE ${ACROSS_TENANTS_ROLE}`, []);
-      return this.#ofNobody.rowsIn(session, sql, parameters, shape);
+      return session.rows(sql, parameters, shape);
     });
   }
 
@@ -156,28 +156,17 @@ export async function reachOf(dataSource: DataSource): Promise<SessionParts["rea
 /** How a scope's statements come to a session: each by itself, or all in that of the transaction. */
 interface Asking {
   rows<T>(sql: string, parameters: readonly unknown[], shape?: Shape<T>): Promise<T[]>;
-  /** Whose columns are a table's: a newer release may add one. */
-  rowsOfTable(sql: string, parameters: readonly unknown[]): Promise<Row[]>;
   alone<T>(work: (session: Session) => Promise<T>): Promise<T>;
 }
 
 function scopeOf(tenantId: number, dataSource: DataSource, sessions: Sessions, joint: JointReads | null): TenantScope {
-  const asking: Asking = {
-    rows: (...statement) => sessions.rows(...statement),
-    rowsOfTable: (...statement) => sessions.rows(...statement),
-    alone: (work) => sessions.alone(work),
-  };
   return {
-    ...verbsOf(asking, dataSource, joint),
+    ...verbsOf(sessions, dataSource, joint),
     tenantId,
     async transaction(work) {
       const after: (() => void)[] = [];
       const done = await sessions.transaction((session) => {
-        const asking: Asking = {
-          rows: (...statement) => sessions.rowsIn(session, ...statement),
-          rowsOfTable: (...statement) => session.rows(...statement),
-          alone: (ask) => ask(session),
-        };
+        const asking: Asking = { rows: (...statement) => session.rows(...statement), alone: (ask) => ask(session) };
         const scope: TenantScope = {
           ...verbsOf(asking, dataSource, null),
           tenantId,
@@ -213,7 +202,7 @@ function verbsOf(asking: Asking, dataSource: DataSource, joint: JointReads | nul
       const table = metadata(entity);
       const found = joint
         ? joint.rows({ sql, parameters, layout: layoutOf(extra, table) })
-        : asking.rowsOfTable(sql, parameters).then((rows) => rows.map((row) => entityOf(row, table)));
+        : asking.rows<Row>(sql, parameters).then((rows) => rows.map((row) => entityOf(row, table)));
       return (await found) as (T & Extra)[];
     },
     within: (work, hear) => joint?.within(work, hear) ?? { done: work(), read: null },

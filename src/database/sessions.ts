@@ -91,8 +91,6 @@ async function inTransaction<T>(session: Session, reach: Reach, way: ReachWay, w
   }
 }
 
-const READ = /^\s*(SELECT|WITH)\b/i;
-
 /** PostgreSQL's code for a kept plan whose result has changed, as `SELECT t.*` does when a newer release adds a column. */
 const STALE_PLAN = "0A000";
 
@@ -126,22 +124,13 @@ export class Sessions {
 
   /** The rows of a statement that stands alone; a read is prepared, and asked once more where its plan is of yesterday. */
   async rows<T>(text: string, values: readonly unknown[], shape?: Shape<T>): Promise<T[]> {
-    const name = READ.test(text) ? prepared.nameOf(text) : null;
+    const name = prepared.nameOf(text);
     try {
       return await this.alone((session) => session.rows<T>(text, values, shape, name));
     } catch (error) {
       if (!name || !isStalePlan(error)) throw error;
       return this.alone((session) => session.rows<T>(text, values, shape));
     }
-  }
-
-  /**
-   * The rows of a statement of a transaction, prepared as well: to plan a page's writes takes as long as to do them. Not on a
-   * cluster, whose plans are of one node by their values. Its columns are named one by one, for nothing of it can be asked once more.
-   */
-  rowsIn<T>(session: Session, text: string, values: readonly unknown[], shape?: Shape<T>): Promise<T[]> {
-    const name = this.parts.reach === "session" ? prepared.nameOf(text) : null;
-    return session.rows<T>(text, values, shape, name);
   }
 
   alone<T>(work: (session: Session) => Promise<T>): Promise<T> {

@@ -149,14 +149,12 @@ class Placing {
 const TENANT = Symbol("tenant");
 
 /**
- * Characters of all statements whose plans are kept: each session that has met all of them holds a hundred bytes for one. An
- * operation's reads have as many texts as it has shapes, so one that comes once is not kept.
+ * Characters of all reads whose plans are kept: each session that has met all of them holds a hundred bytes for one. An operation's
+ * reads have as many texts as it has shapes, so one that comes once is not kept.
  */
 const MAX_PREPARED = 500_000;
 
-const PLANNED = /^\s*(SELECT|WITH|INSERT|UPDATE|DELETE)\b/i;
-
-/** The statements whose plans are kept, by their texts. No name is given twice: a session may still hold what had it. */
+/** The reads whose plans are kept, by their texts. No name is given twice: a session may still hold what had it. */
 export class Prepared {
   readonly #names = new Map<string, string>();
   readonly #seen = new LRUCache<string, true>({ max: 1_000 });
@@ -169,10 +167,10 @@ export class Prepared {
     this.#begun = now();
   }
 
-  /** The name under which a statement that comes again is parsed once in a session; null for one that has no plan. */
+  /** The name under which a read that comes again is parsed and planned once in a session; null for anything but a read. */
   nameOf(text: string): string | null {
     const known = this.#names.get(text);
-    if (known || !PLANNED.test(text)) return known ?? null;
+    if (known || !/^\s*(SELECT|WITH)\b/i.test(text)) return known ?? null;
     if (!this.#seen.has(text)) {
       this.#seen.set(text, true);
       return null;
@@ -180,7 +178,7 @@ export class Prepared {
     if (this.#characters + text.length > MAX_PREPARED && !this.#renew()) return null;
     this.#characters += text.length;
     this.#named += 1;
-    const name = `kept_${this.#named}`;
+    const name = `read_${this.#named}`;
     this.#names.set(text, name);
     return name;
   }
