@@ -75,12 +75,12 @@ type Progress = AsyncGenerator<StepChange & { isLast: boolean }>;
  * are due have answered or the tokens for it are spent. What is left then is asked by later runs.
  */
 export async function* askParticipants(context: RunContext, step: SyncStepRow): Progress {
-  const { run } = context;
+  const { run, logger } = context;
   const copy = copyOf(context);
   const where = { tenantId: run.tenantId, id: run.runId };
   const { queuedAt } = await copy.typed((orm) => orm.findOneByOrFail(SyncRunRow, where));
   const walk: Walk = { mark: queuedAt, rule: await readRule(copy) };
-  await analyzeDeals(copy);
+  await analyzeDeals(copy).catch((err: unknown) => logger.warn({ err }, "the table of deals could not be analyzed"));
   yield* derive(context, walk);
   const asked = await countDue(copy, walk.mark, await context.left("PARTICIPANTS"));
   await setStepState(copy, run, "DEAL_PARTICIPANTS", "RUNNING", { expected: step.fetched + asked });

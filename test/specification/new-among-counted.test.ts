@@ -1,6 +1,7 @@
 import { APPLICATION_ROLE } from "../../src/database/application-role";
 import { type CopyScope, Database } from "../../src/database/database";
 import { analyzeDeals } from "../../src/sync/participant-queue";
+import { until } from "../support/stories";
 import { useDatabase } from "../support/world";
 
 /** PostgreSQL's statistics are those of the last ANALYZE, and a company may be newer. */
@@ -49,7 +50,12 @@ async function countOthers() {
   await database.query("UPDATE deal SET tenant_id = $1, copy_id = 2", [otherId]);
   await database.query("ANALYZE deal");
   await database.query("UPDATE deal SET tenant_id = $1, copy_id = 1", [tenantId]);
-  await database.query("SELECT pg_stat_force_next_flush()");
+  // Told a moment later, by the session that did it.
+  const changed = "SELECT FROM pg_stat_user_tables WHERE relname = 'deal' AND n_mod_since_analyze >= $1";
+  await until("the change is told", async () => {
+    await database.query("SELECT pg_stat_force_next_flush()");
+    return (await database.query(changed, [DEALS])).length > 0;
+  });
 }
 
 // In this order: from the first on the table is counted. Seen red without: 3,000 deals.

@@ -160,6 +160,19 @@ test("deals that say to have no participants are not asked, and count as known",
   expect(none.length).toBeGreaterThan(0);
 });
 
+// Seen red with its failure let through: the run FAILED.
+test("where the table of deals cannot be analyzed they are asked all the same", async () => {
+  await database.query("CREATE STATISTICS broken ON tenant_id, (1 / (crm_id - crm_id)) FROM deal");
+  try {
+    // As of a table that nobody has counted.
+    await database.query("TRUNCATE deal");
+    await connectAs({ tenant: "fresh" });
+    expect(asked()).not.toEqual([]);
+  } finally {
+    await database.query("DROP STATISTICS broken");
+  }
+});
+
 test("a deal that cannot be read waits for as long as it has failed, and holds up no other", async () => {
   const as = { tenant: "failing" };
   const failing = dealWith([somebody("First"), somebody("Second")]);
