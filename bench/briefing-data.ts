@@ -91,6 +91,10 @@ const FILL = [
 ];
 
 /** Tenants with numbers from `from` to `to`, each with so many times 1,000 synced records and 40 meetings. */
+/** Whoever connects next gets ids that were not given here. */
+const NEXT_IDS = `SELECT setval(pg_get_serial_sequence(table_name, column_name), 1000000)
+  FROM information_schema.columns WHERE table_schema = 'public' AND is_identity = 'YES'`;
+
 export interface Filling {
   from: number;
   to: number;
@@ -103,6 +107,7 @@ export async function fill(client: Client, { from, to, times }: Filling): Promis
     const used = [from, to, times].slice(0, sql.includes("$3") ? 3 : 2);
     await client.query(sql, used);
   }
+  await client.query(NEXT_IDS);
 }
 
 /** As other versions are asked to do it. */

@@ -1,10 +1,14 @@
 import { Api } from "../demo/api";
 import { connect } from "../demo/consent";
+import { createFilled } from "./api-filled";
 import { createDatabase } from "./database";
 import { type CrmEnvironment, type ProcessUse, runToEnd, startCrm, startService, useOf } from "./processes";
 import type { Reading } from "./reading";
 import { connectTenants, waitForRuns, withClient } from "./tenants";
-import { type SyncFigures, WARM_TENANT, watchSync } from "./watch-sync";
+import { type SyncFigures, watchSync } from "./watch-sync";
+
+/** Whose sync is over before the one that is measured begins. */
+const WARM_TENANT = "warm";
 
 export interface Measured extends SyncFigures, Reading {
   deals: number;
@@ -20,6 +24,8 @@ export interface HowToMeasure {
   flags?: readonly string[];
   /** The process has read the company once before, as a service that runs for days has: the compiler has seen its code. */
   isWarm?: boolean;
+  /** Companies of 1,000 records that PostgreSQL has analyzed before. */
+  among?: number;
 }
 
 /** A company of `deals` deals, databases and processes of its own: nothing is warm from a measurement before. */
@@ -28,7 +34,9 @@ export async function measure(deals: number, serverUrl: string, how: HowToMeasur
   try {
     // Once unmeasured: the simulator is then as warm for the service as for what it is compared with.
     await read("raw-reader.js", crm);
-    const sync = await measureSync(crm, await createDatabase(serverUrl, `sync_${deals}`), how);
+    const { among = 0 } = how;
+    const databaseUrl = among > 0 ? createFilled(serverUrl, among) : createDatabase(serverUrl, `sync_${deals}`);
+    const sync = await measureSync(crm, await databaseUrl, how);
     const warm: Record<string, string> = how.isWarm ? { WARM: "1" } : {};
     const fetched = await read("raw-reader.js", crm, undefined, warm);
     const copied = await read("raw-reader.js", crm, await createDatabase(serverUrl, `raw_${deals}`), warm);

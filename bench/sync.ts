@@ -57,6 +57,7 @@ function options() {
       "peer-deals": { type: "string", default: "1000" },
       profile: { type: "string" },
       warm: { type: "boolean", default: false },
+      among: { type: "string", default: "0" },
     },
   });
   return {
@@ -64,6 +65,7 @@ function options() {
     usualDeals: wholeOption("peer-deals", values["peer-deals"], FEWEST_DEALS, MOST_DEALS),
     flags: values.profile ? ["--cpu-prof", `--cpu-prof-dir=${values.profile}`] : [],
     isWarm: values.warm,
+    among: wholeOption("among", values.among, 0, 1_000),
   };
 }
 
