@@ -140,7 +140,7 @@ export async function analyzeDeals(copy: CopyScope): Promise<void> {
 const COUNTED = `SELECT c.reltuples < 0 AS never, pg_stat_get_mod_since_analyze(c.oid) < c.reltuples / 10
     AND greatest(pg_stat_get_last_analyze_time(c.oid), pg_stat_get_last_autoanalyze_time(c.oid)) > now() - interval '1 minute' AS lately
   FROM pg_class c WHERE c.oid = 'deal'::regclass`;
-const DEALS_OF_COPY = "SELECT FROM deal WHERE tenant_id = $1 AND copy_id = $2";
+const DEALS_OF_COPY = "SELECT 1 FROM deal WHERE tenant_id = $1 AND copy_id = $2";
 
 async function isUnknown({ tenantId, copyId, rows }: CopyScope): Promise<boolean> {
   const shape = { never: "flag", lately: "flag" } as const;
