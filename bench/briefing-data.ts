@@ -90,11 +90,11 @@ const FILL = [
    WHERE entity <> 'ORGANIZATION' OR p = 1`,
 ];
 
-/** Tenants with numbers from `from` to `to`, each with so many times 1,000 synced records and 40 meetings. */
 /** Whoever connects next gets ids that were not given here. */
 const NEXT_IDS = `SELECT setval(pg_get_serial_sequence(table_name, column_name), 1000000)
   FROM information_schema.columns WHERE table_schema = 'public' AND is_identity = 'YES'`;
 
+/** Tenants with numbers from `from` to `to`, each with so many times 1,000 synced records and 40 meetings. */
 export interface Filling {
   from: number;
   to: number;

@@ -145,9 +145,9 @@ const DEALS_OF_COPY = "SELECT 1 FROM deal WHERE tenant_id = $1 AND copy_id = $2"
 async function isUnknown({ tenantId, copyId, rows }: CopyScope): Promise<boolean> {
   const shape = { never: "flag", lately: "flag" } as const;
   const [counted] = await rows<{ never: boolean; lately: boolean | null }>(COUNTED, [], shape);
-  if (!counted || counted.never) return counted?.never ?? false;
+  if (counted?.never) return true;
   // However often it is counted, one of very many copies may stay unknown.
-  if (counted.lately) return false;
+  if (counted?.lately) return false;
   const ofCopy = [tenantId, copyId];
   const explain = `EXPLAIN (FORMAT JSON) ${DEALS_OF_COPY}`;
   const [explained] = await rows<Explained>(explain, ofCopy, { "QUERY PLAN": "json" });
