@@ -21,15 +21,10 @@ export interface Contact extends InteractionRow {
   meetingId: string | null;
 }
 
-type Of = "DEAL" | "PERSON";
-const COLUMN = { DEAL: "deal_id", PERSON: "person_id" } as const;
-
 /** SQL: the meetings that are about a deal, and those in which a person was found; they may have been recorded without since. */
-const MEETINGS: Record<Of, string> = {
-  DEAL: `SELECT mm.meeting_id, NULL::bigint FROM ${rowsOf("meeting_match", "deal_id", "parent.id")} mm WHERE mm.status = 'MATCHED'`,
-  PERSON: `SELECT r.meeting_id, r.crm_id FROM matched_record r
-    WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.entity = 'PERSON' AND r.crm_id = parent.id`,
-};
+const HELD = `SELECT mm.meeting_id, NULL::bigint FROM ${rowsOf("meeting_match", "deal_id", "parent.deal")} mm WHERE mm.status = 'MATCHED'
+  UNION ALL SELECT r.meeting_id, r.crm_id FROM matched_record r
+  WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.entity = 'PERSON' AND r.crm_id = parent.person`;
 
 /** SQL: the first BUYER of a held meeting who is a known person; no row where it has no BUYER, or not that person any more. */
 const BUYER = `SELECT (min(ARRAY[b.position, b.person_id]) FILTER (WHERE b.side = 'BUYER' AND b.person_id IS NOT NULL))[2] AS person_id
@@ -39,16 +34,24 @@ const BUYER = `SELECT (min(ARRAY[b.position, b.person_id]) FILTER (WHERE b.side 
 /** SQL: the newest first, and those of one instant always in the same order. */
 const NEWEST_FIRST = "ORDER BY at DESC, kind, crm_id DESC, meeting_id";
 
+/** SQL: what hangs on a parent, by the key that it has: for NULL PostgreSQL looks nowhere. As one list, of which the rest is asked once. */
+const hanging = (table: string, columns: string) => `(
+  SELECT ${columns} FROM ${rowsOf(table, "deal_id", "parent.deal")} of_deal
+  UNION ALL SELECT ${columns} FROM ${rowsOf(table, "person_id", "parent.person")} of_person OFFSET 0)`;
+
+/** SQL: each parent of `around` once, a deal or a person. */
+const PARENTS = `SELECT DISTINCT entity, id, CASE entity WHEN 'DEAL' THEN id END AS deal, CASE entity WHEN 'PERSON' THEN id END AS person
+  FROM around`;
+
 /** SQL: the latest that hang on each parent, each table by its key, whatever is known of it. */
-const contactsOf = (of: Of) => `
-  SELECT '${of}', parent.id, own.* FROM (SELECT DISTINCT id FROM around WHERE entity = '${of}') parent CROSS JOIN LATERAL (
+const CONTACTS = `SELECT parent.entity, parent.id, own.* FROM (${PARENTS}) parent CROSS JOIN LATERAL (
     SELECT * FROM (
       SELECT 'ACTIVITY', ${HAPPENED_AT}, a.person_id, a.crm_id, NULL::uuid
-      FROM ${rowsOf("activity", COLUMN[of], "parent.id")} a WHERE a.happened_at IS NOT NULL
+      FROM ${hanging("activity", "happened_at, done_at, update_time, person_id, crm_id")} a WHERE a.happened_at IS NOT NULL
       UNION ALL SELECT 'NOTE', n.add_time, n.person_id, n.crm_id, NULL
-      FROM ${rowsOf("note", COLUMN[of], "parent.id")} n WHERE NOT ${isOurNote("n")}
+      FROM ${hanging("note", "add_time, person_id, crm_id, content")} n WHERE NOT ${isOurNote("n")}
       UNION ALL SELECT 'MEETING', coalesce(m.ends_at, m.starts_at), buyer.person_id, 0, m.id
-      FROM (${MEETINGS[of]}) held (meeting_id, person_id) CROSS JOIN LATERAL (
+      FROM (${HELD}) held (meeting_id, person_id) CROSS JOIN LATERAL (
         SELECT * FROM meeting t WHERE t.tenant_id = $1 AND t.id BETWEEN held.meeting_id AND held.meeting_id ORDER BY t.id) m
       CROSS JOIN LATERAL (${BUYER}) buyer WHERE coalesce(m.ends_at, m.starts_at) <= $5
     ) every (kind, at, person_id, crm_id, meeting_id) ${NEWEST_FIRST} LIMIT $4) own`;
@@ -76,7 +79,7 @@ export function readContacts(
   return rows<Contact & { parent_id: string }>(
     `WITH around (parent_id, entity, id) AS MATERIALIZED (${AROUND}),
        contact (entity, id, kind, at, person_id, crm_id, meeting_id) AS MATERIALIZED (
-         ${contactsOf("DEAL")} UNION ALL ${contactsOf("PERSON")})
+         ${CONTACTS})
      SELECT parent_id, kind, at, person_id AS "personId", CASE kind WHEN 'ACTIVITY' THEN crm_id END AS "activityId",
        crm_id AS "crmId", meeting_id AS "meetingId"
      FROM (
