@@ -68,7 +68,7 @@ export interface Layout {
   columnOf(name: string): string;
 }
 
-/** Rows of an entity's table, as its properties. */
+/** Rows of an entity's table, as its properties; what SQL alone looks at is not read with them (`select: false`). */
 interface EntityColumns {
   layout: Layout;
   properties: ReadonlyMap<string, string>;

@@ -39,11 +39,11 @@ export class DealRow extends OwnedRecord {
   @Column("bigint", { nullable: true })
   stageId!: number | null;
 
-  @Column("integer", { nullable: true })
+  @Column("integer", { nullable: true, select: false })
   participantsCount!: number | null;
 
   /** The participants are to be asked for: the deal is new or changed, or the last time failed. */
-  @Column("boolean")
+  @Column("boolean", { select: false })
   participantsDue!: boolean;
 
   /** False while the participants could not be read, or not yet. */
@@ -51,11 +51,11 @@ export class DealRow extends OwnedRecord {
   participantsKnown!: boolean;
 
   /** What is held of them was known to be so, if by now it is only the last that was: another answer is a change. */
-  @Column("boolean", { default: false })
+  @Column("boolean", { default: false, select: false })
   participantsOnceKnown!: boolean;
 
   /** The beginning of the run, or the time, that last asked who takes part; null: none did, and what is known is derived. */
-  @Column("timestamptz", { nullable: true })
+  @Column("timestamptz", { nullable: true, select: false })
   participantsAskedAt!: Date | null;
 
   /** Our earliest mail to one of its people that was seen since it was added, kept because the CRM tells of the latest only. */
@@ -95,7 +95,7 @@ export class DealRow extends OwnedRecord {
   lostTime!: Date | null;
 
   /** When it was closed either way; older deals have this one alone. */
-  @Column("timestamptz", { nullable: true })
+  @Column("timestamptz", { nullable: true, select: false })
   closeTime!: Date | null;
 
   @Column("text", { nullable: true })

@@ -29,17 +29,17 @@ export class MeetingRow extends OfTenant {
   ownerEmail!: string;
 
   /** The owner's address in lower case, by which an owner's meetings are found. */
-  @Column("text")
+  @Column("text", { select: false })
   ownerKey!: string;
 
   /** In lower case the title, and each attendee's address and name: where a text is looked for. */
-  @Column("text")
+  @Column("text", { select: false })
   searchText!: string;
 
-  @Column("text")
+  @Column("text", { select: false })
   recordedBy!: string;
 
-  @Column("timestamptz")
+  @Column("timestamptz", { select: false })
   recordedAt!: Date;
 
   /** When it was said that it does not take place; recording it again revives it. */
@@ -47,7 +47,7 @@ export class MeetingRow extends OfTenant {
   cancelledAt!: Date | null;
 
   /** When its records were last brought up to date because it begins soon; null: not yet. */
-  @Column("timestamptz", { nullable: true })
+  @Column("timestamptz", { nullable: true, select: false })
   refreshedAt!: Date | null;
 }
 
@@ -184,13 +184,13 @@ export class MeetingMatchRow extends OfTenant {
   chosenDealId!: number | null;
 
   /** The CRM company in which that deal is. */
-  @Column("bigint", { nullable: true })
+  @Column("bigint", { nullable: true, select: false })
   chosenCompanyId!: number | null;
 
-  @Column("text", { nullable: true })
+  @Column("text", { nullable: true, select: false })
   chosenBy!: string | null;
 
-  @Column("timestamptz", { nullable: true })
+  @Column("timestamptz", { nullable: true, select: false })
   chosenAt!: Date | null;
 
   /** What it is about, or was before it was cancelled, or before nothing could be known of its deal: what was written holds that. */

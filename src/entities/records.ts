@@ -45,14 +45,14 @@ export class ActivityRow extends AttachedRecord {
   @Column("bigint", { nullable: true })
   ownerId!: number | null;
 
-  @Column("bigint", { array: true })
+  @Column("bigint", { array: true, select: false })
   participantIds!: number[];
 
   /** With a time of day where the CRM has one, else the start of the day in UTC. */
   @Column("timestamptz", { nullable: true })
   dueAt!: Date | null;
 
-  @Column("boolean")
+  @Column("boolean", { select: false })
   dueHasTime!: boolean;
 
   @Column("boolean")
@@ -62,7 +62,7 @@ export class ActivityRow extends AttachedRecord {
   doneAt!: Date | null;
 
   /** When a done activity took place: due, else done, else added; null while it is not done. */
-  @Column("timestamptz", { nullable: true })
+  @Column("timestamptz", { nullable: true, select: false })
   happenedAt!: Date | null;
 
   @Column("timestamptz", { nullable: true })
@@ -199,6 +199,6 @@ export class OrganizationRow extends OwnedRecord {
   website!: string | null;
 
   /** The company's domain in `website`. */
-  @Column("text", { nullable: true })
+  @Column("text", { nullable: true, select: false })
   websiteDomain!: string | null;
 }

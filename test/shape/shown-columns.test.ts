@@ -1,5 +1,6 @@
 import { GraphQLObjectType, isIntrospectionType } from "graphql";
 import { getMetadataStorage } from "type-graphql";
+import { getMetadataArgsStorage } from "typeorm";
 import { entities } from "../../src/entities";
 import { buildGraphQLSchema } from "../../src/resolvers/graphql-schema";
 
@@ -45,4 +46,16 @@ test("columns of the service's own bookkeeping are in no type", () => {
   const shown = new Set(metadata.objectTypes.flatMap(({ fields = [] }) => fields.map(({ name }) => name)));
   const own = ["copyId", "leaseId", "inputHash", "crmCompanyId", "recordedBy", "content", "shownHtml", "websiteDomain"];
   expect(own.filter((column) => shown.has(column))).toEqual([]);
+});
+
+test("a column that is not read with its row is in no type", () => {
+  const columns = getMetadataArgsStorage().columns.filter(({ options }) => options.select === false);
+  expect(columns.length).toBeGreaterThan(20);
+  const unread = columns.map(({ propertyName }) => propertyName);
+  const isResolved = (type: unknown, field: string) =>
+    metadata.fieldResolvers.some(({ methodName, getObjectType }) => methodName === field && getObjectType?.() === type);
+  const asProperty = metadata.objectTypes.flatMap(({ target, fields = [] }) =>
+    fields.map(({ name }) => name).filter((name) => !isResolved(target, name)),
+  );
+  expect(asProperty.filter((name) => unread.includes(name))).toEqual([]);
 });
