@@ -43,6 +43,18 @@ export function readMatched<E extends MatchedEntity>(scope: CopyScope, entity: E
   );
 }
 
+/** What a record has in fields of the company's own, by their keys. */
+export type CustomFields = Record<string, unknown>;
+
+export function readCustomFields(scope: CopyScope, entity: MatchedEntity, ids: Ids) {
+  return scope.rows<{ crmId: number; values: CustomFields }>(
+    `SELECT t.crm_id AS "crmId", t.custom_fields AS values FROM ${entity.toLowerCase()} t
+     WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = ANY ($3) AND ${isMatched(entity)}`,
+    [scope.tenantId, scope.copyId, ids],
+    { crmId: "number", values: "json" },
+  );
+}
+
 /** Users, pipelines and stages: the company's setup, readable as a whole. */
 export function readSetup<T extends ObjectLiteral>(scope: CopyScope, entity: ObjectType<T>, ids: Ids): Promise<T[]> {
   const { tableName } = scope.metadata(entity);

@@ -12,7 +12,8 @@ export abstract class OwnedRecord extends OfRecord {
   @Column("timestamptz", { nullable: true })
   updateTime!: Date | null;
 
-  @Column("jsonb")
+  /** May be larger than all the rest of the row. */
+  @Column("jsonb", { select: false })
   customFields!: Record<string, unknown>;
 }
 

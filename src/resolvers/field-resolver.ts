@@ -1,6 +1,7 @@
 import { GraphQLError } from "graphql";
 import { Arg, Ctx, FieldResolver, Mutation, Resolver, Root, UseMiddleware } from "type-graphql";
 import type { ShownField } from "../briefing/fields";
+import type { CustomFields } from "../briefing/records";
 import { readFieldMappings } from "../connections/field-mappings";
 import type { CrmField as LiveField } from "../crm/parsing/fields";
 import type { DealRow } from "../entities/deal";
@@ -23,6 +24,7 @@ import { Deal, Organization, Person } from "../schema/records";
 import type { Refusal, RefusalCode } from "../schema/refusal";
 import type { EventContext, OperationContext } from "./context";
 import { Input, presentRefusal, refuseInvalidInput } from "./inputs";
+import { LooksUp } from "./look-up-plan";
 
 @Resolver(() => Connection)
 export class NominatedFieldResolver {
@@ -104,24 +106,45 @@ const IN_WORDS = {
 
 @Resolver(() => Deal)
 export class DealFieldsResolver {
+  @FieldResolver()
+  @LooksUp<DealRow>(({ crmId }, { customFieldsOfDeal }) => void customFieldsOfDeal(crmId))
+  customFields(@Root() { crmId }: DealRow, @Ctx() { loaders }: EventContext): Promise<CustomFields> {
+    return loaders.customFieldsOfDeal.load(crmId);
+  }
+
   @FieldResolver(() => [CrmFieldValue], IN_WORDS)
-  fields(@Root() deal: DealRow, @Ctx() { loaders }: EventContext): Promise<ShownField[]> {
-    return loaders.fields.DEAL.load(deal);
+  @LooksUp<DealRow>(({ crmId }, { customFieldsOfDeal }) => void customFieldsOfDeal(crmId))
+  fields(@Root() { crmId }: DealRow, @Ctx() { loaders }: EventContext): Promise<ShownField[]> {
+    return loaders.fields.DEAL.load(crmId);
   }
 }
 
 @Resolver(() => Person)
 export class PersonFieldsResolver {
+  @FieldResolver()
+  @LooksUp<PersonRow>(({ crmId }, { customFieldsOfPerson }) => void customFieldsOfPerson(crmId))
+  customFields(@Root() { crmId }: PersonRow, @Ctx() { loaders }: EventContext): Promise<CustomFields> {
+    return loaders.customFieldsOfPerson.load(crmId);
+  }
+
   @FieldResolver(() => [CrmFieldValue], IN_WORDS)
-  fields(@Root() person: PersonRow, @Ctx() { loaders }: EventContext): Promise<ShownField[]> {
-    return loaders.fields.PERSON.load(person);
+  @LooksUp<PersonRow>(({ crmId }, { customFieldsOfPerson }) => void customFieldsOfPerson(crmId))
+  fields(@Root() { crmId }: PersonRow, @Ctx() { loaders }: EventContext): Promise<ShownField[]> {
+    return loaders.fields.PERSON.load(crmId);
   }
 }
 
 @Resolver(() => Organization)
 export class OrganizationFieldsResolver {
+  @FieldResolver()
+  @LooksUp<OrganizationRow>(({ crmId }, { customFieldsOfOrganization }) => void customFieldsOfOrganization(crmId))
+  customFields(@Root() { crmId }: OrganizationRow, @Ctx() { loaders }: EventContext): Promise<CustomFields> {
+    return loaders.customFieldsOfOrganization.load(crmId);
+  }
+
   @FieldResolver(() => [CrmFieldValue], IN_WORDS)
-  fields(@Root() organization: OrganizationRow, @Ctx() { loaders }: EventContext): Promise<ShownField[]> {
-    return loaders.fields.ORGANIZATION.load(organization);
+  @LooksUp<OrganizationRow>(({ crmId }, { customFieldsOfOrganization }) => void customFieldsOfOrganization(crmId))
+  fields(@Root() { crmId }: OrganizationRow, @Ctx() { loaders }: EventContext): Promise<ShownField[]> {
+    return loaders.fields.ORGANIZATION.load(crmId);
   }
 }

@@ -3,10 +3,12 @@ import { readFields, type ShownField } from "../briefing/fields";
 import { type Asked, type Entry, readChanges } from "../briefing/journal";
 import { readAttendees, readMatches, readMeetings, readPreviousMeetings } from "../briefing/meeting-rows";
 import type { ShownNotes } from "../briefing/notes";
-import type { CopyFacts, DealFacts } from "../briefing/quiet/facts";
+import type { Judged } from "../briefing/quiet/facts";
 import { readKeptFacts } from "../briefing/quiet/read-quiet";
 import {
+  type CustomFields,
   readActivities,
+  readCustomFields,
   readDealLinks,
   readHeldOrganizations,
   readMails,
@@ -41,15 +43,6 @@ interface CrmRow {
   crmId: number;
 }
 
-/** What a deal is judged by, and the instant of judging. */
-interface Judged {
-  facts: DealFacts;
-  copy: CopyFacts;
-  now: Date;
-}
-
-type WithFields = CrmRow & { customFields: Record<string, unknown> };
-
 /** Of a note that a sync has removed since it was found. */
 const GONE: ShownNote = { html: "", text: "", cut: true };
 
@@ -73,11 +66,14 @@ export class Loaders {
   readonly person = this.#byId((copy, ids) => readMatched(copy, "PERSON", ids));
   readonly organization = this.#byId((copy, ids) => readMatched(copy, "ORGANIZATION", ids));
 
-  /** Custom fields in words. */
+  readonly customFieldsOfDeal = this.#customFieldsOf("DEAL");
+  readonly customFieldsOfPerson = this.#customFieldsOf("PERSON");
+  readonly customFieldsOfOrganization = this.#customFieldsOf("ORGANIZATION");
+  /** The same in words. */
   readonly fields = {
-    DEAL: this.#fieldsOf("DEAL"),
-    PERSON: this.#fieldsOf("PERSON"),
-    ORGANIZATION: this.#fieldsOf("ORGANIZATION"),
+    DEAL: this.#fieldsOf("DEAL", this.customFieldsOfDeal),
+    PERSON: this.#fieldsOf("PERSON", this.customFieldsOfPerson),
+    ORGANIZATION: this.#fieldsOf("ORGANIZATION", this.customFieldsOfOrganization),
   };
   readonly activity = this.#byId(readActivities);
   readonly note = this.#byId(readNotes);
@@ -204,16 +200,20 @@ export class Loaders {
     return this.#lists((copy, ids, first) => readRecentNotes(copy, entity, ids, first));
   }
 
-  #fieldsOf(entity: MatchedEntity): DataLoader<WithFields, ShownField[], number> {
+  #customFieldsOf(entity: MatchedEntity) {
+    return this.#ofCopy<number, CustomFields>(async (copy, ids) => {
+      const found = oneOf(await readCustomFields(copy, entity, ids), ({ crmId }) => crmId);
+      return (id) => found(id)?.values ?? {};
+    }, {});
+  }
+
+  #fieldsOf(entity: MatchedEntity, values: LookUp<number, CustomFields>) {
     const named = { user: this.user, people: this.person, org: this.organization };
-    return new DataLoader(
-      async (records) => {
-        const copy = await this.copy();
-        if (!copy) return records.map(() => []);
-        const values = records.map(({ customFields }) => customFields);
-        return readFields(copy, entity, values, (kind, ids) => recordsOf<CrmRow & { name: string }>(named[kind], ids));
-      },
-      { cacheKeyFn: ({ crmId }) => crmId },
-    );
+    return new DataLoader<number, ShownField[]>(async (ids) => {
+      const copy = await this.copy();
+      if (!copy) return ids.map(() => []);
+      const found = await Promise.all(ids.map((id) => values.load(id)));
+      return readFields(copy, entity, found, (kind, of) => recordsOf<CrmRow & { name: string }>(named[kind], of));
+    });
   }
 }

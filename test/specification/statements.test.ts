@@ -151,6 +151,25 @@ test("what hangs on a meeting is read in the statement that finds it, and what h
   expect(reads.at(0)).toMatch(/FROM stage.*FROM person.*FROM deal_participant/s);
 });
 
+test("custom fields and the texts that are searched, which may be larger than all the rest, are read only for whoever asks", async () => {
+  const record = (fields: string) => `{ id crmUrl createdAt updatedAt ${fields} }`;
+  const readOf = async (fields: string) => {
+    const asked = `query ($id: ID!) { briefing(meetingId: $id) { meeting { title attendees { name } } deal ${record(fields)}
+      otherDeals ${record(fields)} persons { id ${fields} } organizations { id ${fields} } } }`;
+    const sent = await counter.during(async () =>
+      dataOf(await service.ask(asked, { id: meetings.small }, { tenant: "small" })),
+    );
+    return sent.filter((sql) => sql.includes("json_agg"));
+  };
+  const [without, others] = await readOf("");
+  expect(others).toBeUndefined();
+  expect(without).not.toMatch(/custom_fields|search_text/);
+  // By one statement all the same.
+  const [asked, second] = await readOf("customFields");
+  expect(second).toBeUndefined();
+  expect(asked?.match(/custom_fields/g)).toHaveLength(3);
+});
+
 test("a page of deals by silence is read with whether the copy is fresh, and all by which it is judged, our own writes too", async () => {
   const asked = `{ deals(filter: { verdict: [ACTIVE, COOLING, QUIET, GHOSTED] }, orderBy: QUIET_DAYS_DESC) {
     nodes { title stage { name } quiet { verdict } } } }`;

@@ -111,6 +111,13 @@ export interface CopyFacts {
   rules: QuietRules;
 }
 
+/** What a deal is judged by, and the instant of judging. */
+export interface Judged {
+  facts: DealFacts;
+  copy: CopyFacts;
+  now: Date;
+}
+
 /** Rules that are the same for all deals of a tenant. */
 export interface QuietRules {
   calendar: Calendar;
