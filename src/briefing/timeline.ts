@@ -34,19 +34,18 @@ const BUYER = `SELECT (min(ARRAY[b.position, b.person_id]) FILTER (WHERE b.side 
 /** SQL: the newest first, and those of one instant always in the same order. */
 const NEWEST_FIRST = "ORDER BY at DESC, kind, crm_id DESC, meeting_id";
 
-/** SQL: what hangs on a parent, by the key that it has: for NULL PostgreSQL looks nowhere. As one list, of which the rest is asked once. */
-const either = (columns: string, ofDeal: string, ofPerson: string) =>
-  `(SELECT ${columns} FROM ${ofDeal} of_deal UNION ALL SELECT ${columns} FROM ${ofPerson} of_person OFFSET 0)`;
-const ACTIVITIES = either(
-  "happened_at, done_at, update_time, person_id, crm_id",
-  rowsOf("activity", "deal_id", "parent.deal"),
-  rowsOf("activity", "person_id", "parent.person"),
-);
-const NOTES = either(
-  "add_time, person_id, crm_id, content",
-  rowsOf("note", "deal_id", "parent.deal"),
-  rowsOf("note", "person_id", "parent.person"),
-);
+/** SQL: what hangs on a parent, by the key that it has: for NULL PostgreSQL looks nowhere. */
+const ACTIVITIES = `(SELECT * FROM ${rowsOf("activity", "deal_id", "parent.deal")} of_deal
+  UNION ALL SELECT * FROM ${rowsOf("activity", "person_id", "parent.person")} of_person OFFSET 0)`;
+
+const LATEST = "ORDER BY parent_id DESC, add_time DESC, crm_id DESC";
+const notesOf = (column: string, value: string) => `SELECT * FROM (
+  SELECT t.${column} AS parent_id, t.add_time, t.crm_id, t.person_id, t.content FROM note t
+  WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.${column} BETWEEN ${value} AND ${value} ${LATEST}) one`;
+/** SQL: the latest that are not ours, in the order of their index: of thousands only these are opened. */
+const NOTES = `(SELECT * FROM (
+    ${notesOf("deal_id", "parent.deal")} UNION ALL ${notesOf("person_id", "parent.person")} ${LATEST} OFFSET 0) n
+  WHERE NOT ${isOurNote("n")} ${LATEST} LIMIT $4)`;
 
 /** SQL: each parent of `around` once, a deal or a person. */
 const PARENTS = `SELECT DISTINCT entity, id, CASE entity WHEN 'DEAL' THEN id END AS deal, CASE entity WHEN 'PERSON' THEN id END AS person
@@ -58,7 +57,7 @@ const CONTACTS = `SELECT parent.entity, parent.id, own.* FROM (${PARENTS}) paren
       SELECT 'ACTIVITY', ${HAPPENED_AT}, a.person_id, a.crm_id, NULL::uuid
       FROM ${ACTIVITIES} a WHERE a.happened_at IS NOT NULL
       UNION ALL SELECT 'NOTE', n.add_time, n.person_id, n.crm_id, NULL
-      FROM ${NOTES} n WHERE NOT ${isOurNote("n")}
+      FROM ${NOTES} n
       UNION ALL SELECT 'MEETING', coalesce(m.ends_at, m.starts_at), buyer.person_id, 0, m.id
       FROM (${HELD}) held (meeting_id, person_id) CROSS JOIN LATERAL (
         SELECT * FROM meeting t WHERE t.tenant_id = $1 AND t.id BETWEEN held.meeting_id AND held.meeting_id ORDER BY t.id) m

@@ -329,6 +329,26 @@ test("what hangs on a deal and on a person is read once, around however many mee
   expect(read).toMatchObject({ activity: 2, note: 1 });
 });
 
+/** The twelve newest are ours, but for three. */
+const NOTES = `INSERT INTO note (tenant_id, copy_id, crm_id, content, deal_id, add_time)
+  SELECT tenant_id, 1, ${DEALS} + g, CASE WHEN g <= 12 AND g % 4 > 0 THEN 'Ref. CRM-0123456789' ELSE '' END, 10, ${at("g / 1000.0")}
+  FROM connection, generate_series(1, 2000) g`;
+
+// Seen red without an order: 2,001 notes.
+test("of thousands of notes on a deal only the latest are opened, until enough are not ours", async () => {
+  let contacts: Contact[] = [];
+  const read = await readBy(
+    async (copy) => {
+      contacts = await readContacts(copy, [MEETING_10], 3, new Date(NOW));
+    },
+    [...MEETS, NOTES],
+  );
+  expect(contacts.map(({ kind, crmId }) => `${kind} ${crmId}`)).toEqual(
+    [4, 8, 12].map((number) => `NOTE ${DEALS + number}`),
+  );
+  expect(read.note).toBeLessThan(40);
+});
+
 const MANY = 60_000;
 const LARGE = [
   `INSERT INTO deal (tenant_id, copy_id, crm_id, title, status, participants_count, participants_due, participants_known, participants_once_known, custom_fields)
