@@ -21,3 +21,6 @@ export const QUIET_LIST = `query Quiet { deals(first: 50, filter: { verdict: [QU
 /** An ordinary list. */
 export const DEAL_LIST = `query Deals { deals(first: 20) {
   nodes { ${DEAL} crmUrl participants ${NAMED} } pageInfo { hasNextPage endCursor } } }`;
+
+export const MEETING_LIST = `query Meetings { meetings(first: 20) {
+  nodes { id title startsAt match { status reason } } pageInfo { hasNextPage endCursor } } }`;

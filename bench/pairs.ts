@@ -7,7 +7,7 @@ import { distribute } from "../src/operator/commands";
 import { Secret } from "../src/platform/keyring";
 import { NO_CRM } from "./api-filled";
 import { load, median } from "./api-load";
-import { BRIEFING, DEAL_LIST, QUIET_LIST } from "./briefing-queries";
+import { BRIEFING, DEAL_LIST, MEETING_LIST, QUIET_LIST } from "./briefing-queries";
 import { ourTarget, signTokens } from "./briefing-targets";
 import { serverCpuSeconds } from "./cpu";
 import { createOnNodes, dataDirectoriesOf, dropOnNodes, nodesOf } from "./database";
@@ -15,7 +15,7 @@ import { column, failed, ratio, say, wholeOption } from "./print";
 import { startCrm, useOf } from "./processes";
 import { withClient } from "./tenants";
 
-const PARTS = ["briefing", "deals", "quiet", "sync"];
+const PARTS = ["briefing", "deals", "meetings", "quiet", "sync"];
 const DEALS = { fewest: 100, most: 100_000 };
 
 /** What a checkout's own benchmarks know of its service: how to start it, and how its tables are filled. */
@@ -91,6 +91,10 @@ interface Reading {
   query: string;
   tenants: number;
   seconds: number;
+  /** Of each record. */
+  fields: number;
+  /** By whom each meeting is found. */
+  attendees: number;
 }
 
 /** Any meeting or board of any tenant, ten at a time, from a service that has been up and warm since before the first pair. */
@@ -119,10 +123,21 @@ async function compareReading(sides: [Side, Side], reading: Reading, pairs: numb
   );
 }
 
-async function serve({ name, version }: Side, databaseUrl: string, { query, tenants }: Reading) {
+/** With keys and texts as long as people have them. */
+const WITH_FIELDS = (table: string) => `UPDATE ${table} SET custom_fields = (
+  SELECT jsonb_object_agg(md5(g::text) || left(md5(g::text), 8), 'What somebody wrote ' || g) FROM generate_series(1, $1::int) g)`;
+const FOUND_BY = `UPDATE meeting SET search_text = (
+  SELECT string_agg('first.last' || g || '@buyer.example' || E'\\nfirst last', E'\\n') FROM generate_series(1, $1::int) g)`;
+
+async function serve({ name, version }: Side, databaseUrl: string, { query, tenants, fields, attendees }: Reading) {
   await withClient(databaseUrl, (client) => version.fillTenants(client, tenants));
   await version.judgeTenants?.(databaseUrl, { from: 1, to: tenants, times: 1 });
-  await withClient(databaseUrl, (client) => client.query("VACUUM ANALYZE"));
+  await withClient(databaseUrl, async (client) => {
+    for (const sql of fields > 0 ? ["deal", "person", "organization"].map(WITH_FIELDS) : [])
+      await client.query(sql, [fields]);
+    if (attendees > 0) await client.query(FOUND_BY, [attendees]);
+    await client.query("VACUUM ANALYZE");
+  });
   const { url, jwtSecret, pid, stop } = await version.startService({ crm: NO_CRM, databaseUrl, roles: "api" });
   return { target: ourTarget(name, url, await signTokens(jwtSecret, tenants), query), pid, stop };
 }
@@ -157,6 +172,8 @@ function options() {
       pairs: { type: "string", default: "7" },
       deals: { type: "string", default: "3000" },
       tenants: { type: "string", default: "20" },
+      fields: { type: "string", default: "0" },
+      attendees: { type: "string", default: "0" },
       seconds: { type: "string", default: "4" },
     },
   });
@@ -172,13 +189,15 @@ function options() {
     pairs: wholeOption("pairs", values.pairs, 1, 50),
     deals: wholeOption("deals", values.deals, DEALS.fewest, DEALS.most),
     tenants: wholeOption("tenants", values.tenants, 1, 2_000),
+    fields: wholeOption("fields", values.fields, 0, 500),
+    attendees: wholeOption("attendees", values.attendees, 0, 500),
     seconds: wholeOption("seconds", values.seconds, 1, 60),
   };
 }
 
 /** Two versions on one server, or this version on two: what a briefing and a sync cost, in alternating pairs of one run. */
 async function main(): Promise<void> {
-  const { parts, checkout, server, beside, pairs, deals, tenants, seconds } = options();
+  const { parts, checkout, server, beside, pairs, deals, ...reading } = options();
   const directory = join(".data", `bench-${process.pid}`);
   const embedded = server ? null : await startEmbeddedPostgres({ directory, durable: true });
   try {
@@ -192,9 +211,10 @@ async function main(): Promise<void> {
       await sideOf(beside ? "beside" : "checkout", checkout ?? ".", beside ?? serverUrl),
     ];
     const read = (part: string, name: string, query: string) =>
-      parts.includes(part) ? compareReading(sides, { name, query, tenants, seconds }, pairs) : undefined;
+      parts.includes(part) ? compareReading(sides, { name, query, ...reading }, pairs) : undefined;
     await read("briefing", "The briefing", BRIEFING);
     await read("deals", "20 deals", DEAL_LIST);
+    await read("meetings", "20 meetings", MEETING_LIST);
     await read("quiet", "50 quiet deals", QUIET_LIST);
     if (parts.includes("sync")) await compareSyncs(sides, deals, pairs);
   } finally {
