@@ -22,14 +22,22 @@ export interface Contact extends InteractionRow {
 }
 
 /** SQL: the meetings that are about a deal, and those in which a person was found; they may have been recorded without since. */
-const HELD = `SELECT mm.meeting_id, NULL::bigint FROM ${rowsOf("meeting_match", "deal_id", "parent.deal")} mm WHERE mm.status = 'MATCHED'
-  UNION ALL SELECT r.meeting_id, r.crm_id FROM matched_record r
-  WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.entity = 'PERSON' AND r.crm_id = parent.person`;
+const HELD = `SELECT m.id, coalesce(m.ends_at, m.starts_at) AS at, of_parent.person_id FROM (
+    SELECT mm.meeting_id, NULL::bigint FROM ${rowsOf("meeting_match", "deal_id", "parent.deal")} mm WHERE mm.status = 'MATCHED'
+    UNION ALL SELECT r.meeting_id, r.crm_id FROM matched_record r
+    WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.entity = 'PERSON' AND r.crm_id = parent.person
+  ) of_parent (meeting_id, person_id) CROSS JOIN LATERAL (
+    SELECT * FROM meeting t WHERE t.tenant_id = $1 AND t.id BETWEEN of_parent.meeting_id AND of_parent.meeting_id ORDER BY t.id) m
+  WHERE coalesce(m.ends_at, m.starts_at) <= $5`;
 
 /** SQL: the first BUYER of a held meeting who is a known person; no row where it has no BUYER, or not that person any more. */
 const BUYER = `SELECT (min(ARRAY[b.position, b.person_id]) FILTER (WHERE b.side = 'BUYER' AND b.person_id IS NOT NULL))[2] AS person_id
-  FROM meeting_attendee b WHERE b.tenant_id = $1 AND b.meeting_id = m.id
+  FROM meeting_attendee b WHERE b.tenant_id = $1 AND b.meeting_id = held.id
   HAVING bool_or(b.side = 'BUYER') AND (held.person_id IS NULL OR bool_or(b.person_id = held.person_id))`;
+
+/** SQL: the latest with a buyer: of thousands only of these the attendees are looked at. */
+const MEETINGS = `(SELECT held.at, buyer.person_id, held.id FROM (${HELD} ORDER BY at DESC, id OFFSET 0) held
+  CROSS JOIN LATERAL (${BUYER}) buyer ORDER BY held.at DESC, held.id LIMIT $4)`;
 
 /** SQL: the newest first, and those of one instant always in the same order. */
 const NEWEST_FIRST = "ORDER BY at DESC, kind, crm_id DESC, meeting_id";
@@ -58,10 +66,7 @@ const CONTACTS = `SELECT parent.entity, parent.id, own.* FROM (${PARENTS}) paren
       FROM ${ACTIVITIES} a WHERE a.happened_at IS NOT NULL
       UNION ALL SELECT 'NOTE', n.add_time, n.person_id, n.crm_id, NULL
       FROM ${NOTES} n
-      UNION ALL SELECT 'MEETING', coalesce(m.ends_at, m.starts_at), buyer.person_id, 0, m.id
-      FROM (${HELD}) held (meeting_id, person_id) CROSS JOIN LATERAL (
-        SELECT * FROM meeting t WHERE t.tenant_id = $1 AND t.id BETWEEN held.meeting_id AND held.meeting_id ORDER BY t.id) m
-      CROSS JOIN LATERAL (${BUYER}) buyer WHERE coalesce(m.ends_at, m.starts_at) <= $5
+      UNION ALL SELECT 'MEETING', m.at, m.person_id, 0, m.id FROM ${MEETINGS} m
     ) every (kind, at, person_id, crm_id, meeting_id) ${NEWEST_FIRST} LIMIT $4) own`;
 
 /** SQL: the deal that a meeting is about, or while that is not certain all that it could be; and its attendees that are known persons. */

@@ -349,6 +349,21 @@ test("of thousands of notes on a deal only the latest are opened, until enough a
   expect(read.note).toBeLessThan(40);
 });
 
+// Seen red with the buyers of all of them looked for: 1,922 attendees.
+test("of thousands of meetings about a deal only the attendees of the latest are looked at", async () => {
+  let contacts: Contact[] = [];
+  const read = await readBy(
+    async (copy) => {
+      contacts = await readContacts(copy, [MEETING_10], 3, new Date(NOW));
+    },
+    [...MEETS, "UPDATE meeting_match SET deal_id = 10"],
+  );
+  expect(contacts.map(({ kind, at }) => `${kind} ${at.toISOString()}`)).toEqual(
+    Array.from({ length: 3 }, () => `MEETING ${new Date(NOW).toISOString()}`),
+  );
+  expect(read.meeting_attendee).toBeLessThan(20);
+});
+
 const MANY = 60_000;
 const LARGE = [
   `INSERT INTO deal (tenant_id, copy_id, crm_id, title, status, participants_count, participants_due, participants_known, participants_once_known, custom_fields)
