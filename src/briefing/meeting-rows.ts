@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { type CopyScope, rowsOf, type TenantScope } from "../database/database";
 import type { Ids } from "../database/rows";
 import { jsonRows } from "../database/upsert";
-import { MeetingAttendeeRow, MeetingMatchRow, MeetingRow } from "../entities/meeting";
+import { MeetingAttendeeRow, MeetingMatchRow, MeetingRow, type StoredDealCandidate } from "../entities/meeting";
 import { NOT_CONNECTED } from "./matching/match";
 
 const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;
@@ -110,18 +110,16 @@ export function whyOutdated(copyId: number | null, match: MeetingMatchRow | null
   return copyId === null ? NOT_CONNECTED : CONNECTION_CHANGED;
 }
 
-/** A choice among more is none; an info@ address may stand at thousands of persons. */
-export const MOST_CANDIDATES = 50;
-
 const DEAL_GONE = "The deal that the meeting was matched to is gone from the CRM, or no longer visible there.";
 
 /** A meeting of long ago is not matched again when a sync removes its deal, and it is matched to none all the same. */
 export async function withoutGoneDeal(
   match: MeetingMatchRow,
   isThere: (dealId: number) => Promise<boolean>,
+  candidates: () => Promise<readonly StoredDealCandidate[]>,
 ): Promise<MeetingMatchRow> {
   if (match.dealId === null || (await isThere(match.dealId))) return match;
-  const left = await Promise.all(match.candidates.slice(0, MOST_CANDIDATES).map(({ dealId }) => isThere(dealId)));
+  const left = await Promise.all((await candidates()).map(({ dealId }) => isThere(dealId)));
   const status = left.includes(true) ? "NEEDS_CHOICE" : "NONE";
   return { ...match, status, rule: null, dealId: null, reason: DEAL_GONE };
 }
@@ -154,7 +152,7 @@ export const matchShown = (row: MeetingMatchRow, outdated: string | null) => ({
   matchedAt: row.matchedAt,
   meetingId: row.meetingId,
   dealId: outdated ? null : row.dealId,
-  candidates: outdated ? [] : matchedFirst(row),
+  holds: !outdated,
 });
 
 /** Of a meeting that was deleted after it was read, and before its match was. */
@@ -165,9 +163,5 @@ export const matchOfDeleted = (meetingId: string, now: Date) => ({
   matchedAt: now,
   meetingId,
   dealId: null,
-  candidates: [],
+  holds: false,
 });
-
-/** The matched one first, so that a bounded list never leaves it out. */
-const matchedFirst = ({ candidates, dealId: matched }: MeetingMatchRow) =>
-  candidates.toSorted((one, other) => Number(other.dealId === matched) - Number(one.dealId === matched));

@@ -3,7 +3,7 @@ import { recordAudit } from "../auth/policies";
 import { liveCopyId, NOT_CONNECTED } from "../connections/connection";
 import type { KeepOut, KeptOut } from "../connections/keep-out";
 import type { CopyScope, Database, TenantScope } from "../database/database";
-import { MeetingMatchRow, MeetingRow } from "../entities/meeting";
+import { MeetingRow } from "../entities/meeting";
 import type { Clock } from "../platform/clock";
 import { ERASED, mailboxOf, nameBeside, normalizeAddress, withoutMentions } from "../platform/email-address";
 import { accepted, type Outcome, refused } from "../platform/errors";
@@ -89,9 +89,9 @@ async function isReadable(copy: CopyScope, dealId: number): Promise<boolean> {
 
 /** Whether the user was shown the deal as a candidate. */
 async function isCandidate(scope: TenantScope, meetingId: string, copyId: number, dealId: number): Promise<boolean> {
-  const { tenantId, typed } = scope;
-  const match = await typed((orm) => orm.findOneBy(MeetingMatchRow, { tenantId, meetingId, copyId }));
-  return match?.candidates.some((candidate) => candidate.dealId === dealId) ?? false;
+  const sql = `SELECT 1 FROM meeting_match
+    WHERE tenant_id = $1 AND meeting_id = $2 AND copy_id = $3 AND candidates @> $4::jsonb`;
+  return (await scope.rows(sql, [scope.tenantId, meetingId, copyId, JSON.stringify([{ dealId }])])).length > 0;
 }
 
 async function storeChoice(

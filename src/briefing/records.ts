@@ -1,13 +1,14 @@
 import type { ObjectLiteral, ObjectType } from "typeorm";
 import type { UnreadDeal } from "../connections/completeness";
-import { type CopyScope } from "../database/database";
+import { type CopyScope, type TenantScope } from "../database/database";
 import type { Ids } from "../database/rows";
 import { ms } from "../database/rows";
 import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import { DealRow } from "../entities/deal";
-import type { MatchedEntity } from "../entities/meeting";
+import type { MatchedEntity, StoredDealCandidate } from "../entities/meeting";
 import { ActivityRow, type NoteHead, NoteRow, OrganizationRow, PersonRow } from "../entities/records";
 import { normalizeAddress } from "../platform/email-address";
+import { matchesOf } from "./meeting-rows";
 import { isOurNote } from "./notes";
 
 /**
@@ -124,6 +125,22 @@ export function readMatchedIds({ tenantId, copyId, rows }: CopyScope, meetingIds
      FROM matched_record r WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.meeting_id = ANY ($3)`,
     [tenantId, copyId, meetingIds],
     { meetingId: "text", dealId: "number", personId: "number", organizationId: "number" },
+  );
+}
+
+/** A choice among more is none; an info@ address may stand at thousands of persons. */
+export const MOST_CANDIDATES = 50;
+
+/** The deals that could be meant, the matched one first, so that a bounded list never leaves it out. */
+export function readCandidates({ tenantId, rows }: TenantScope, meetingIds: Ids<string>) {
+  return rows<StoredDealCandidate & { meetingId: string }>(
+    `SELECT own.meeting_id AS "meetingId", one.deal_id AS "dealId", one.reason FROM ${matchesOf("$2")} own CROSS JOIN LATERAL (
+       SELECT (e.of ->> 'dealId')::bigint AS deal_id, e.of ->> 'reason' AS reason, e.place
+       FROM jsonb_array_elements(own.candidates) WITH ORDINALITY AS e (of, place)
+       ORDER BY (e.of ->> 'dealId')::bigint = own.deal_id DESC NULLS LAST, e.place LIMIT ${MOST_CANDIDATES}) one
+     ORDER BY own.meeting_id, one.deal_id = own.deal_id DESC NULLS LAST, one.place`,
+    [tenantId, meetingIds],
+    { meetingId: "text", dealId: "number", reason: "text" },
   );
 }
 

@@ -169,7 +169,8 @@ export class MeetingMatchRow extends OfTenant {
   @Column("bigint", { nullable: true })
   dealId!: number | null;
 
-  @Column("jsonb")
+  /** Somebody who is on hundreds of deals makes as many. */
+  @Column("jsonb", { select: false })
   candidates!: StoredDealCandidate[];
 
   @Column("timestamptz")

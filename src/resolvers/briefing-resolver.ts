@@ -1,7 +1,7 @@
 import type { GraphQLResolveInfo } from "graphql";
 import { Arg, Ctx, FieldResolver, ID, Info, Query, Resolver, Root } from "type-graphql";
 import { inWords, newsSince } from "../briefing/journal";
-import { MOST_CANDIDATES } from "../briefing/meeting-rows";
+import { MOST_CANDIDATES } from "../briefing/records";
 import type { InteractionRow } from "../briefing/timeline";
 import { asOf } from "../connections/completeness";
 import type { DealRow } from "../entities/deal";
@@ -186,13 +186,14 @@ export class MeetingMatchResolver {
     description:
       "The deals that could be meant, at most 50, the matched one among them; a user may choose another of them.",
   })
-  async candidates(@Root() { candidates }: MeetingMatch, @Ctx() context: OperationContext): Promise<DealCandidate[]> {
-    const found = await Promise.all(
-      candidates
-        .slice(0, MOST_CANDIDATES)
-        .map(async ({ dealId, reason }) => ({ deal: await context.loaders.deal.load(dealId), reason })),
-    );
-    return found.flatMap(({ deal, reason }) => (deal ? [{ deal, reason }] : []));
+  @LooksUp<MeetingMatchRow>(({ meetingId }, { candidates, deal }) => void deal(candidates(meetingId).dealId))
+  async candidates(
+    @Root() { meetingId, holds }: MeetingMatch,
+    @Ctx() { loaders }: OperationContext,
+  ): Promise<DealCandidate[]> {
+    const found = holds ? await loaders.candidates.load(meetingId) : [];
+    const deals = await Promise.all(found.map(({ dealId }) => loaders.deal.load(dealId)));
+    return found.flatMap(({ reason }, index) => (deals[index] ? [{ deal: deals[index], reason }] : []));
   }
 
   @FieldResolver(() => [Person], {

@@ -8,6 +8,7 @@ import { readKeptFacts } from "../briefing/quiet/read-quiet";
 import {
   type CustomFields,
   readActivities,
+  readCandidates,
   readCustomFields,
   readDealLinks,
   readHeldOrganizations,
@@ -39,9 +40,7 @@ import type { ShownNote } from "../platform/safe-html";
 import { readStepsOf } from "../sync/run-history";
 import { allOf, LookUp, oneOf, recordsOf } from "./look-ups";
 
-interface CrmRow {
-  crmId: number;
-}
+type CrmRow = { crmId: number };
 
 /** Of a note that a sync has removed since it was found. */
 const GONE: ShownNote = { html: "", text: "", cut: true };
@@ -140,6 +139,7 @@ export class Loaders {
     null,
   );
   readonly attendees = this.#ofTenant(readAttendees, (rows) => allOf(rows, ({ meetingId }) => meetingId));
+  readonly candidates = this.#ofTenant(readCandidates, (rows) => allOf(rows, ({ meetingId }) => meetingId));
   readonly match = this.#ofTenant(readMatches, (rows) => oneOf(rows, ({ meetingId }) => meetingId));
   readonly contactsAround = this.#lists<Contact & { parent_id: string }, string>((copy, ids, first) =>
     readContacts(copy, ids, first, this.now()),

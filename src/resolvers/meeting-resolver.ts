@@ -194,7 +194,8 @@ export class MeetingResolver {
     if (!row) return matchOfDeleted(meetingId, context.services.clock());
     const outdated = await outdatedBecause(context, row);
     const isThere = async (dealId: number) => (await loaders.deal.load(dealId)) !== null;
-    return matchShown(outdated ? row : await withoutGoneDeal(row, isThere), outdated);
+    const candidates = () => loaders.candidates.load(meetingId);
+    return matchShown(outdated ? row : await withoutGoneDeal(row, isThere, candidates), outdated);
   }
 
   @FieldResolver(() => Briefing, { nullable: true, description: "null while no CRM is connected." })

@@ -153,7 +153,8 @@ export class MeetingMatch {
 
   meetingId!: string;
   dealId!: number | null;
-  candidates!: { dealId: number; reason: string }[];
+  /** Whether anything is known of what could be meant. */
+  holds!: boolean;
 }
 
 /** A town hall has hundreds; a list of thousands is a mistake of the sender. */

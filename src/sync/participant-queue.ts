@@ -175,6 +175,7 @@ export async function lonelyDeals(copy: CopyScope, mark: Date, after: number, mo
   return seen(copy, await readDeals(copy, sql, [mark, most, after]));
 }
 
+const LIKELY = { tenantId: true, meetingId: true, chosenDealId: true, dealId: true, candidates: true } as const;
 /** Deals of one meeting, the likeliest first: the one that was chosen, or that it is about, and then the candidates. */
 export async function dealsOfMeeting(
   copy: CopyScope,
@@ -183,7 +184,9 @@ export async function dealsOfMeeting(
   most: number,
 ): Promise<QueuedDeal[]> {
   const { tenantId } = copy;
-  const match = await copy.typed((orm) => orm.findOneBy(MeetingMatchRow, { tenantId, meetingId }));
+  const match = await copy.typed((orm) =>
+    orm.findOne(MeetingMatchRow, { where: { tenantId, meetingId }, select: LIKELY }),
+  );
   const ids = [match?.chosenDealId, match?.dealId, ...(match?.candidates ?? []).map(({ dealId }) => dealId)];
   const sql = `SELECT ${SHOWN} FROM deal d WHERE ${OF_COPY} AND d.crm_id = ANY ($4) AND d.participants_count IS DISTINCT FROM 0 AND NOT ($5 AND ${TOLD})`;
   const deals = await readDeals(copy, sql, [mark, ids.filter((id) => id != null), ruleOfOne]);

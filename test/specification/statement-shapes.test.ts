@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { ShownNotes } from "../../src/briefing/notes";
 import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
 import {
+  readCandidates,
   readCustomFields,
   readDealLinks,
   readMails,
@@ -26,6 +27,7 @@ const database = useDatabase();
 const now = new Date();
 const READS: [string, (copy: CopyScope, db: Database) => Promise<unknown>][] = [
   ["deals of which it is not known who takes part", (copy) => readUnreadDealsOf(copy, [1])],
+  ["which deals could be meant", (copy) => readCandidates(copy, [randomUUID()])],
   ["custom fields", (copy) => readCustomFields(copy, "DEAL", [1])],
   ["what deals name", (copy) => readDealLinks(copy, [1])],
   ["what a meeting made readable", (copy) => readMatchedIds(copy, [randomUUID()])],

@@ -151,10 +151,10 @@ test("what hangs on a meeting is read in the statement that finds it, and what h
   expect(reads.at(0)).toMatch(/FROM stage.*FROM person.*FROM deal_participant/s);
 });
 
-test("custom fields and the texts that are searched, which may be larger than all the rest, are read only for whoever asks", async () => {
+test("what may be larger than all the rest of a row is read only for whoever asks: custom fields, candidates, texts that are searched", async () => {
   const record = (fields: string) => `{ id crmUrl createdAt updatedAt ${fields} }`;
   const readOf = async (fields: string) => {
-    const asked = `query ($id: ID!) { briefing(meetingId: $id) { meeting { title attendees { name } } deal ${record(fields)}
+    const asked = `query ($id: ID!) { briefing(meetingId: $id) { meeting { title match { status } attendees { name } } deal ${record(fields)}
       otherDeals ${record(fields)} persons { id ${fields} } organizations { id ${fields} } } }`;
     const sent = await counter.during(async () =>
       dataOf(await service.ask(asked, { id: meetings.small }, { tenant: "small" })),
@@ -163,7 +163,7 @@ test("custom fields and the texts that are searched, which may be larger than al
   };
   const [without, others] = await readOf("");
   expect(others).toBeUndefined();
-  expect(without).not.toMatch(/custom_fields|search_text/);
+  expect(without).not.toMatch(/custom_fields|search_text|"candidates"/);
   // By one statement all the same.
   const [asked, second] = await readOf("customFields");
   expect(second).toBeUndefined();

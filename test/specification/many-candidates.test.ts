@@ -1,0 +1,37 @@
+import { randomUUID } from "node:crypto";
+import { MOST_CANDIDATES, readCandidates } from "../../src/briefing/records";
+import { Database } from "../../src/database/database";
+import { useDatabase } from "../support/world";
+
+// Planted and seen red: the order in which they were found alone; no bound.
+
+const database = useDatabase();
+
+const RECORDED = `INSERT INTO meeting (tenant_id, id, external_id, title, starts_at, owner_email, owner_key, search_text, recorded_by, recorded_at)
+  VALUES ($1, $2::uuid, $2::uuid::text, '', now(), '', '', '', '', now())`;
+const MATCHED = `INSERT INTO meeting_match (tenant_id, meeting_id, copy_id, starts_at, status, reason, deal_id, candidates, matched_at, fingerprint)
+  VALUES ($1, $2, 1, now(), 'NONE', '', $3, $4, now(), '')`;
+
+async function meetingAbout(tenantId: number, dealId: number | null, candidates: object[]): Promise<string> {
+  const id = randomUUID();
+  await database.query(RECORDED, [tenantId, id]);
+  await database.query(MATCHED, [tenantId, id, dealId, JSON.stringify(candidates)]);
+  return id;
+}
+
+test("of many candidates the matched one comes first, so that a bounded list never leaves it out", async () => {
+  const tenantId = await database.tenantId("acme");
+  const candidates = Array.from({ length: 80 }, (_, index) => ({ dealId: index + 1, reason: `reason ${index + 1}` }));
+  const [chosen, open, none] = [
+    await meetingAbout(tenantId, 70, candidates),
+    await meetingAbout(tenantId, null, candidates),
+    await meetingAbout(tenantId, null, []),
+  ];
+  const found = await readCandidates(new Database(database.dataSource).tenant(tenantId), [chosen, open, none]);
+  const of = (id: string) => found.filter(({ meetingId }) => meetingId === id);
+  const first = Array.from({ length: MOST_CANDIDATES }, (_, index) => index + 1);
+  expect(of(chosen).map(({ dealId }) => dealId)).toEqual([70, ...first.slice(0, -1)]);
+  expect(of(chosen)[0]).toEqual({ meetingId: chosen, dealId: 70, reason: "reason 70" });
+  expect(of(open).map(({ dealId }) => dealId)).toEqual(first);
+  expect(of(none)).toEqual([]);
+});
