@@ -95,6 +95,8 @@ interface Reading {
   fields: number;
   /** By whom each meeting is found. */
   attendees: number;
+  /** Deals that each meeting could be about. */
+  candidates: number;
 }
 
 /** Any meeting or board of any tenant, ten at a time, from a service that has been up and warm since before the first pair. */
@@ -129,13 +131,21 @@ const WITH_FIELDS = (table: string) => `UPDATE ${table} SET custom_fields = (
 const FOUND_BY = `UPDATE meeting SET search_text = (
   SELECT string_agg('first.last' || g || '@buyer.example' || E'\\nfirst last', E'\\n') FROM generate_series(1, $1::int) g)`;
 
-async function serve({ name, version }: Side, databaseUrl: string, { query, tenants, fields, attendees }: Reading) {
+const COULD_BE = `UPDATE meeting_match SET candidates = (
+  SELECT jsonb_agg(jsonb_build_object('dealId', g, 'reason', '2 attendees take part in it; it is open.')) FROM generate_series(1, $1::int) g)`;
+
+async function serve(
+  { name, version }: Side,
+  databaseUrl: string,
+  { query, tenants, fields, attendees, candidates }: Reading,
+) {
   await withClient(databaseUrl, (client) => version.fillTenants(client, tenants));
   await version.judgeTenants?.(databaseUrl, { from: 1, to: tenants, times: 1 });
   await withClient(databaseUrl, async (client) => {
     for (const sql of fields > 0 ? ["deal", "person", "organization"].map(WITH_FIELDS) : [])
       await client.query(sql, [fields]);
     if (attendees > 0) await client.query(FOUND_BY, [attendees]);
+    if (candidates > 0) await client.query(COULD_BE, [candidates]);
     await client.query("VACUUM ANALYZE");
   });
   const { url, jwtSecret, pid, stop } = await version.startService({ crm: NO_CRM, databaseUrl, roles: "api" });
@@ -174,6 +184,7 @@ function options() {
       tenants: { type: "string", default: "20" },
       fields: { type: "string", default: "0" },
       attendees: { type: "string", default: "0" },
+      candidates: { type: "string", default: "0" },
       seconds: { type: "string", default: "4" },
     },
   });
@@ -191,6 +202,7 @@ function options() {
     tenants: wholeOption("tenants", values.tenants, 1, 2_000),
     fields: wholeOption("fields", values.fields, 0, 500),
     attendees: wholeOption("attendees", values.attendees, 0, 500),
+    candidates: wholeOption("candidates", values.candidates, 0, 5_000),
     seconds: wholeOption("seconds", values.seconds, 1, 60),
   };
 }
