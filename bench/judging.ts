@@ -67,7 +67,7 @@ const ofDeals = (name: string, isOfStage: boolean): Kind => ({
       id: row.crmId,
       status: row.status,
       personId: row.personId,
-      participantsCount: row.participantsCount,
+      participantsCount: 1,
       pipelineId: row.pipelineId,
       stageId: row.stageId,
       stageChangeTime: isOfStage ? at : text(row.stageChangeTime),

@@ -9,7 +9,7 @@ import type { MatchedEntity } from "../entities/meeting";
 import type { OrganizationRow, PersonRow } from "../entities/records";
 import type { FieldMappingHealth, FieldMappingRow } from "../entities/writeback";
 import type { Outcome } from "../platform/errors";
-import { CUSTOM_FIELDS, LIVE } from "../schema/base";
+import { CUSTOM_FIELDS, LARGE_VALUE, LIVE } from "../schema/base";
 import { Connection } from "../schema/connection";
 import {
   CrmEntityEnum,
@@ -106,7 +106,7 @@ const IN_WORDS = {
 
 @Resolver(() => Deal)
 export class DealFieldsResolver {
-  @FieldResolver()
+  @FieldResolver({ complexity: LARGE_VALUE })
   @LooksUp<DealRow>(({ crmId }, { customFieldsOfDeal }) => void customFieldsOfDeal(crmId))
   customFields(@Root() { crmId }: DealRow, @Ctx() { loaders }: EventContext): Promise<CustomFields> {
     return loaders.customFieldsOfDeal.load(crmId);
@@ -121,7 +121,7 @@ export class DealFieldsResolver {
 
 @Resolver(() => Person)
 export class PersonFieldsResolver {
-  @FieldResolver()
+  @FieldResolver({ complexity: LARGE_VALUE })
   @LooksUp<PersonRow>(({ crmId }, { customFieldsOfPerson }) => void customFieldsOfPerson(crmId))
   customFields(@Root() { crmId }: PersonRow, @Ctx() { loaders }: EventContext): Promise<CustomFields> {
     return loaders.customFieldsOfPerson.load(crmId);
@@ -136,7 +136,7 @@ export class PersonFieldsResolver {
 
 @Resolver(() => Organization)
 export class OrganizationFieldsResolver {
-  @FieldResolver()
+  @FieldResolver({ complexity: LARGE_VALUE })
   @LooksUp<OrganizationRow>(({ crmId }, { customFieldsOfOrganization }) => void customFieldsOfOrganization(crmId))
   customFields(@Root() { crmId }: OrganizationRow, @Ctx() { loaders }: EventContext): Promise<CustomFields> {
     return loaders.customFieldsOfOrganization.load(crmId);

@@ -6,8 +6,10 @@ import { buildGraphQLSchema } from "../../src/resolvers/graphql-schema";
 
 /** Rows are the parents of the API's fields, so what of a row is shown is said by the classes of `src/schema` alone. */
 
-const schema = buildGraphQLSchema();
 const metadata = getMetadataStorage();
+/** As the classes say it, before resolvers take the place of properties. */
+const dear = metadata.fields.filter(({ complexity }) => complexity !== undefined).map((field) => ({ ...field }));
+const schema = buildGraphQLSchema();
 const objectTypes = Object.values(schema.getTypeMap()).filter(
   (type) => type instanceof GraphQLObjectType && !isIntrospectionType(type),
 );
@@ -33,6 +35,16 @@ test("a field that is read as a property is not renamed by it: another name has 
       .map(({ name }) => `${type}.${name}`),
   );
   expect(plain).toEqual([]);
+});
+
+test("what a field costs by its class it costs in the schema, also where a resolver answers it", () => {
+  expect(dear.length).toBeGreaterThan(3);
+  const cheaper = dear.filter(({ target, schemaName, complexity }) => {
+    const name = metadata.objectTypes.find((type) => type.target === target)?.name;
+    const type = name && schema.getType(name);
+    return type instanceof GraphQLObjectType && type.getFields()[schemaName]?.extensions.complexity !== complexity;
+  });
+  expect(cheaper.map(({ target, schemaName }) => `${target.name}.${schemaName}`)).toEqual([]);
 });
 
 test("no class of the API is a table, so a column is shown only where a class of the API names it", () => {
