@@ -152,7 +152,6 @@ export const matchShown = (row: MeetingMatchRow, outdated: string | null) => ({
   matchedAt: row.matchedAt,
   meetingId: row.meetingId,
   dealId: outdated ? null : row.dealId,
-  holds: !outdated,
 });
 
 /** Of a meeting that was deleted after it was read, and before its match was. */
@@ -163,5 +162,4 @@ export const matchOfDeleted = (meetingId: string, now: Date) => ({
   matchedAt: now,
   meetingId,
   dealId: null,
-  holds: false,
 });

@@ -1,6 +1,6 @@
 import type { ObjectLiteral, ObjectType } from "typeorm";
 import type { UnreadDeal } from "../connections/completeness";
-import { type CopyScope, type TenantScope } from "../database/database";
+import { type CopyScope } from "../database/database";
 import type { Ids } from "../database/rows";
 import { ms } from "../database/rows";
 import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
@@ -131,15 +131,18 @@ export function readMatchedIds({ tenantId, copyId, rows }: CopyScope, meetingIds
 /** A choice among more is none; an info@ address may stand at thousands of persons. */
 export const MOST_CANDIDATES = 50;
 
-/** The deals that could be meant, the matched one first, so that a bounded list never leaves it out. */
-export function readCandidates({ tenantId, rows }: TenantScope, meetingIds: Ids<string>) {
+/**
+ * The deals that could be meant, by matches of the copy, the matched one first, so that a bounded list never leaves it out. One more
+ * than are shown, for it may be gone.
+ */
+export function readCandidates({ tenantId, copyId, rows }: CopyScope, meetingIds: Ids<string>) {
   return rows<StoredDealCandidate & { meetingId: string }>(
-    `SELECT own.meeting_id AS "meetingId", one.deal_id AS "dealId", one.reason FROM ${matchesOf("$2")} own CROSS JOIN LATERAL (
+    `SELECT own.meeting_id AS "meetingId", one.deal_id AS "dealId", one.reason FROM ${matchesOf("$3")} own CROSS JOIN LATERAL (
        SELECT (e.of ->> 'dealId')::bigint AS deal_id, e.of ->> 'reason' AS reason, e.place
        FROM jsonb_array_elements(own.candidates) WITH ORDINALITY AS e (of, place)
-       ORDER BY (e.of ->> 'dealId')::bigint = own.deal_id DESC NULLS LAST, e.place LIMIT ${MOST_CANDIDATES}) one
-     ORDER BY own.meeting_id, one.deal_id = own.deal_id DESC NULLS LAST, one.place`,
-    [tenantId, meetingIds],
+       ORDER BY (e.of ->> 'dealId')::bigint = own.deal_id DESC NULLS LAST, e.place LIMIT ${MOST_CANDIDATES + 1}) one
+     WHERE own.copy_id = $2 ORDER BY own.meeting_id, one.deal_id = own.deal_id DESC NULLS LAST, one.place`,
+    [tenantId, copyId, meetingIds],
     { meetingId: "text", dealId: "number", reason: "text" },
   );
 }

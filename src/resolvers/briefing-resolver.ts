@@ -188,12 +188,13 @@ export class MeetingMatchResolver {
   })
   @LooksUp<MeetingMatchRow>(({ meetingId }, { candidates, deal }) => void deal(candidates(meetingId).dealId))
   async candidates(
-    @Root() { meetingId, holds }: MeetingMatch,
+    @Root() { meetingId }: MeetingMatch,
     @Ctx() { loaders }: OperationContext,
   ): Promise<DealCandidate[]> {
-    const found = holds ? await loaders.candidates.load(meetingId) : [];
+    const found = await loaders.candidates.load(meetingId);
     const deals = await Promise.all(found.map(({ dealId }) => loaders.deal.load(dealId)));
-    return found.flatMap(({ reason }, index) => (deals[index] ? [{ deal: deals[index], reason }] : []));
+    const shown = found.flatMap(({ reason }, index) => (deals[index] ? [{ deal: deals[index], reason }] : []));
+    return shown.slice(0, MOST_CANDIDATES);
   }
 
   @FieldResolver(() => [Person], {

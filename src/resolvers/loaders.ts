@@ -139,7 +139,7 @@ export class Loaders {
     null,
   );
   readonly attendees = this.#ofTenant(readAttendees, (rows) => allOf(rows, ({ meetingId }) => meetingId));
-  readonly candidates = this.#ofTenant(readCandidates, (rows) => allOf(rows, ({ meetingId }) => meetingId));
+  readonly candidates = this.#listsBy(readCandidates, ({ meetingId }) => meetingId);
   readonly match = this.#ofTenant(readMatches, (rows) => oneOf(rows, ({ meetingId }) => meetingId));
   readonly contactsAround = this.#lists<Contact & { parent_id: string }, string>((copy, ids, first) =>
     readContacts(copy, ids, first, this.now()),

@@ -153,8 +153,6 @@ export class MeetingMatch {
 
   meetingId!: string;
   dealId!: number | null;
-  /** Whether anything is known of what could be meant. */
-  holds!: boolean;
 }
 
 /** A town hall has hundreds; a list of thousands is a mistake of the sender. */

@@ -27,11 +27,15 @@ test("of many candidates the matched one comes first, so that a bounded list nev
     await meetingAbout(tenantId, null, candidates),
     await meetingAbout(tenantId, null, []),
   ];
-  const found = await readCandidates(new Database(database.dataSource).tenant(tenantId), [chosen, open, none]);
+  const copy = { ...new Database(database.dataSource).tenant(tenantId), copyId: 1 };
+  const found = await readCandidates(copy, [chosen, open, none]);
   const of = (id: string) => found.filter(({ meetingId }) => meetingId === id);
-  const first = Array.from({ length: MOST_CANDIDATES }, (_, index) => index + 1);
+  // One more than are shown: the matched one may be gone.
+  const first = Array.from({ length: MOST_CANDIDATES + 1 }, (_, index) => index + 1);
   expect(of(chosen).map(({ dealId }) => dealId)).toEqual([70, ...first.slice(0, -1)]);
   expect(of(chosen)[0]).toEqual({ meetingId: chosen, dealId: 70, reason: "reason 70" });
   expect(of(open).map(({ dealId }) => dealId)).toEqual(first);
   expect(of(none)).toEqual([]);
+  // Those of a match on another copy are another company's deals.
+  expect(await readCandidates({ ...copy, copyId: 2 }, [chosen, open])).toEqual([]);
 });
