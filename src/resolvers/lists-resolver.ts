@@ -35,7 +35,7 @@ import {
 import { Money } from "../schema/records";
 import type { OperationContext } from "./context";
 import { badInput, crmIdIn, type NodeType, positionIn, refuseInvalidInput, relayPage } from "./inputs";
-import { beginWithList } from "./look-ups";
+import { beginWithRead } from "./look-ups";
 
 /** Lists of what is matched to a recorded meeting; empty while no CRM is connected. */
 @Resolver()
@@ -56,7 +56,7 @@ export class ListsResolver {
     const list = { name: "deals", of: copy?.copyId ?? null, orderName: `${orderName} ${order.isJudged}`, order };
     const page = await relayPage(list, args, async (page) =>
       copy
-        ? beginWithList(info, copy, context.loaders, () => readDeals(copy, filter, { ...page, order }, now))
+        ? beginWithRead(info, copy, context.loaders, () => readDeals(copy, filter, { ...page, order }, now))
         : NOTHING,
     );
     const after = positionIn(list, args.after);
@@ -79,7 +79,7 @@ export class ListsResolver {
     const copy = await context.copy();
     const address = args.email == null ? null : addressIn(args.email);
     return relayPage({ name: "persons", of: copy?.copyId ?? null, order: NEWEST_IN_CRM }, args, async (page) =>
-      copy ? beginWithList(info, copy, context.loaders, () => readPersons(copy, address, page)) : NOTHING,
+      copy ? beginWithRead(info, copy, context.loaders, () => readPersons(copy, address, page)) : NOTHING,
     );
   }
 
@@ -93,7 +93,7 @@ export class ListsResolver {
   ): Promise<RelayPage<OrganizationRow>> {
     const copy = await context.copy();
     return relayPage({ name: "organizations", of: copy?.copyId ?? null, order: NEWEST_IN_CRM }, args, async (page) =>
-      copy ? beginWithList(info, copy, context.loaders, () => readOrganizations(copy, page)) : NOTHING,
+      copy ? beginWithRead(info, copy, context.loaders, () => readOrganizations(copy, page)) : NOTHING,
     );
   }
 
@@ -120,7 +120,7 @@ export class ListsResolver {
     const seen = await copy();
     const page = await relayPage(list, args, (page) =>
       seen
-        ? beginWithList(info, seen, loaders, () => readMeetings(seen, wanted, page))
+        ? beginWithRead(info, seen, loaders, () => readMeetings(seen, wanted, page))
         : readMeetings(scope, wanted, page),
     );
     return { ...page, count: () => countMeetings(scope, wanted) };

@@ -162,8 +162,8 @@ export async function beginWithRecord<Row>(
   return seen && crmId !== null ? beginWith(info, seen, loaders, lookUp, crmId) : null;
 }
 
-/** Reads a list whose first statement finds the rows that the field's selection begins with. */
-export function beginWithList<T>(
+/** A read whose first statement finds the rows that the field's selection begins with, and in it what that looks up. */
+export function beginWithRead<T>(
   info: GraphQLResolveInfo,
   copy: CopyScope,
   loaders: Loaders,

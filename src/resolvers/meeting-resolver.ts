@@ -1,8 +1,10 @@
+import type { GraphQLResolveInfo } from "graphql";
 import {
   Arg,
   Ctx,
   FieldResolver,
   ID,
+  Info,
   Mutation,
   Query,
   Resolver,
@@ -34,6 +36,7 @@ import { outdatedBecause } from "./around-meeting";
 import type { EventContext, OperationContext } from "./context";
 import { badInput, Input, presentRefusal, recordIn, refusalOfInput, refuseInvalidInput, uuidIn } from "./inputs";
 import { LooksUp } from "./look-up-plan";
+import { beginWithRead } from "./look-ups";
 
 /** Meetings of one mutation; more are recorded with more mutations. */
 const MOST_RECORDED = 100;
@@ -70,10 +73,14 @@ export class MeetingResolver {
     @Arg("externalId", () => String, { nullable: true, description: "The id that it was recorded with." }) externalId:
       | string
       | undefined,
-    @Ctx() { scope }: OperationContext,
+    @Ctx() context: OperationContext,
+    @Info() info: GraphQLResolveInfo,
   ): Promise<MeetingRow | null> {
     if ((id == null) === (externalId == null)) throw badInput("Give either id or externalId.");
-    return readMeeting(scope, id == null ? { externalId: externalId ?? "" } : { id: uuidIn(id, "Meeting") ?? "" });
+    const key = id == null ? { externalId: externalId ?? "" } : { id: uuidIn(id, "Meeting") ?? "" };
+    const copy = await context.copy();
+    if (!copy) return readMeeting(context.scope, key);
+    return beginWithRead(info, copy, context.loaders, () => readMeeting(copy, key));
   }
 
   @Mutation(() => MeetingResult, { description: "Records or replaces a meeting (by externalId) and matches it." })

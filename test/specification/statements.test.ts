@@ -151,6 +151,22 @@ test("what hangs on a meeting is read in the statement that finds it, and what h
   expect(reads.at(0)).toMatch(/FROM stage.*FROM person.*FROM deal_participant/s);
 });
 
+test.each<[string, () => Record<string, string>]>([
+  ["its id", () => ({ id: meetings.small })],
+  ["the id that it was recorded with", () => ({ externalId: "m-0" })],
+])("a meeting by %s is read with all that hangs on it", async (_by, variables) => {
+  const asked = `query ($id: ID, $externalId: String) { meeting(id: $id, externalId: $externalId) { title attendees { name match { person { name } } }
+    match { status deal { title stage { name } } candidates { reason deal { title } } persons { name } } } }`;
+  type Shown = { meeting: { title: string; attendees: object[]; match: { deal: object; persons: object[] } } };
+  const sent = await counter.during(async () => {
+    const { meeting } = dataOf(await service.ask<Shown>(asked, variables(), { tenant: "small" }));
+    expect([meeting.attendees.length, meeting.match.persons.length]).toEqual([20, 20]);
+    expect(meeting.match.deal).toMatchObject({ title: "Deal 1" });
+  });
+  expect(sent.filter((sql) => sql.includes("json_agg"))).toHaveLength(1);
+  expect(sent.filter((sql) => !sql.includes("set_config") && !sql.includes("json_agg"))).toEqual([]);
+});
+
 test("what may be larger than all the rest of a row is read only for whoever asks: custom fields, candidates, texts that are searched", async () => {
   const record = (fields: string) => `{ id crmUrl createdAt updatedAt ${fields} }`;
   const readOf = async (fields: string) => {
