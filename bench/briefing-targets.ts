@@ -24,17 +24,24 @@ export type Copies = readonly [from: number, to: number];
 /** Any meeting of any tenant, so that no answer is known from before and each request is another tenant's. */
 function anyMeeting([from, to]: Copies): { copy: number; meeting: string } {
   const copy = randomInt(from, to + 1);
-  const digest = createHash("md5")
-    .update(`${copy}:${randomInt(1, MEETINGS_OF_TENANT + 1)}`)
-    .digest("hex");
-  return { copy, meeting: digest.replace(/(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-") };
+  return { copy, meeting: meetingOf(copy, randomInt(1, MEETINGS_OF_TENANT + 1)) };
 }
+
+/** The id of a tenant's meeting of that number, as `fill` makes it. */
+function meetingOf(copy: number, number: number): string {
+  const digest = createHash("md5").update(`${copy}:${number}`).digest("hex");
+  return digest.replace(/(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
+}
+
+const globalId = (meeting: string) => Buffer.from(`Meeting:${meeting}`).toString("base64url");
+/** The same in the API. */
+export const globalMeetingOf = (copy: number, number: number) => globalId(meetingOf(copy, number));
 
 /** GraphQL as the service has it, served by it or by another server. */
 export function ourTarget(name: string, url: string, tokens: readonly string[], query: string): Target {
   const request = () => {
     const { copy, meeting } = anyMeeting([1, tokens.length]);
-    const variables = query.includes("$id") ? { id: Buffer.from(`Meeting:${meeting}`).toString("base64url") } : {};
+    const variables = query.includes("$id") ? { id: globalId(meeting) } : {};
     const headers = { ...JSON_TYPE, authorization: `Bearer ${tokens[copy - 1]}` };
     return { path: "/graphql", headers, body: JSON.stringify({ query, variables }) };
   };

@@ -1,11 +1,10 @@
-import { createHash } from "node:crypto";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { createUneven, LARGE, NO_CRM, SMALL, TIMES } from "./api-filled";
 import { median } from "./api-load";
 import { DEALS_OF_TENANT } from "./briefing-data";
 import { BRIEFING, QUIET_LIST } from "./briefing-queries";
-import { signTokens } from "./briefing-targets";
+import { globalMeetingOf, signTokens } from "./briefing-targets";
 import { startRoomyPostgres } from "./database";
 import { failed, ratio, say } from "./print";
 import { type RunningService, startService } from "./processes";
@@ -44,9 +43,7 @@ const FILTERS: Record<string, (copy: number) => object> = {
 const ORDERS = ["UPDATED_AT_DESC", "VALUE_DESC", "QUIET_DAYS_DESC"];
 const dealsOf = (copy: number) => DEALS_OF_TENANT * (copy === LARGE ? TIMES : 1);
 
-/** The meeting, about deal 4, of each tenant's own number. */
-const meetingOf = (copy: number) => createHash("md5").update(`${copy}:2`).digest("hex");
-/** Of 6 KB, on that deal and its person: so many of a small tenant, and a hundred times as many of the large one. */
+/** Of 6 KB, on the deal of each tenant's second meeting and its person: so many of a small tenant, and a hundred times as many of the large one. */
 const NOTES = 20;
 const ADD_NOTES = `INSERT INTO note
   SELECT t, t, 1000000 + g, (SELECT string_agg(md5(g || ':' || x), ' ') FROM generate_series(1, 180) x), 1, 4, 4, NULL, now() - g * interval '1 hour'
@@ -55,11 +52,7 @@ const ADD_NOTES = `INSERT INTO note
 const CASES: Record<string, Ask> = {
   [`a briefing of a deal with ${NOTES} notes (${NOTES * TIMES})`]: (copy) => ({
     query: BRIEFING,
-    variables: {
-      id: Buffer.from(`Meeting:${meetingOf(copy).replace(/(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-")}`).toString(
-        "base64url",
-      ),
-    },
+    variables: { id: globalMeetingOf(copy, 2) },
   }),
   "50 quiet deals": () => ({ query: QUIET_LIST }),
   ...Object.fromEntries(

@@ -125,27 +125,26 @@ async function compareReading(sides: [Side, Side], reading: Reading, pairs: numb
   );
 }
 
-/** With keys and texts as long as people have them. */
 const WITH_FIELDS = (table: string) => `UPDATE ${table} SET custom_fields = (
   SELECT jsonb_object_agg(md5(g::text) || left(md5(g::text), 8), 'What somebody wrote ' || g) FROM generate_series(1, $1::int) g)`;
 const FOUND_BY = `UPDATE meeting SET search_text = (
   SELECT string_agg('first.last' || g || '@buyer.example' || E'\\nfirst last', E'\\n') FROM generate_series(1, $1::int) g)`;
-
 const COULD_BE = `UPDATE meeting_match SET candidates = (
   SELECT jsonb_agg(jsonb_build_object('dealId', g, 'reason', '2 attendees take part in it; it is open.')) FROM generate_series(1, $1::int) g)`;
 
-async function serve(
-  { name, version }: Side,
-  databaseUrl: string,
-  { query, tenants, fields, attendees, candidates }: Reading,
-) {
+/** What makes rows as large as companies have them, each for so many; 0: as they are. */
+const enlarging = ({ fields, attendees, candidates }: Reading): [sql: string, count: number][] => [
+  ...["deal", "person", "organization"].map((table): [string, number] => [WITH_FIELDS(table), fields]),
+  [FOUND_BY, attendees],
+  [COULD_BE, candidates],
+];
+
+async function serve({ name, version }: Side, databaseUrl: string, reading: Reading) {
+  const { query, tenants } = reading;
   await withClient(databaseUrl, (client) => version.fillTenants(client, tenants));
   await version.judgeTenants?.(databaseUrl, { from: 1, to: tenants, times: 1 });
   await withClient(databaseUrl, async (client) => {
-    for (const sql of fields > 0 ? ["deal", "person", "organization"].map(WITH_FIELDS) : [])
-      await client.query(sql, [fields]);
-    if (attendees > 0) await client.query(FOUND_BY, [attendees]);
-    if (candidates > 0) await client.query(COULD_BE, [candidates]);
+    for (const [sql, count] of enlarging(reading)) if (count > 0) await client.query(sql, [count]);
     await client.query("VACUUM ANALYZE");
   });
   const { url, jwtSecret, pid, stop } = await version.startService({ crm: NO_CRM, databaseUrl, roles: "api" });
