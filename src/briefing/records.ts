@@ -130,6 +130,7 @@ export function readMatchedIds({ tenantId, copyId, rows }: CopyScope, meetingIds
 
 /** A choice among more is none; an info@ address may stand at thousands of persons. */
 export const MOST_CANDIDATES = 50;
+const MATCHED_FIRST = "one.deal_id = own.deal_id DESC NULLS LAST, one.place";
 
 /**
  * The deals that could be meant, by matches of the copy, the matched one first, so that a bounded list never leaves it out. One more
@@ -138,10 +139,10 @@ export const MOST_CANDIDATES = 50;
 export function readCandidates({ tenantId, copyId, rows }: CopyScope, meetingIds: Ids<string>) {
   return rows<StoredDealCandidate & { meetingId: string }>(
     `SELECT own.meeting_id AS "meetingId", one.deal_id AS "dealId", one.reason FROM ${matchesOf("$3")} own CROSS JOIN LATERAL (
-       SELECT (e.of ->> 'dealId')::bigint AS deal_id, e.of ->> 'reason' AS reason, e.place
-       FROM jsonb_array_elements(own.candidates) WITH ORDINALITY AS e (of, place)
-       ORDER BY (e.of ->> 'dealId')::bigint = own.deal_id DESC NULLS LAST, e.place LIMIT ${MOST_CANDIDATES + 1}) one
-     WHERE own.copy_id = $2 ORDER BY own.meeting_id, one.deal_id = own.deal_id DESC NULLS LAST, one.place`,
+       SELECT * FROM ROWS FROM (jsonb_to_recordset(own.candidates) AS ("dealId" bigint, reason text))
+         WITH ORDINALITY AS one (deal_id, reason, place)
+       ORDER BY ${MATCHED_FIRST} LIMIT ${MOST_CANDIDATES + 1}) one
+     WHERE own.copy_id = $2 ORDER BY own.meeting_id, ${MATCHED_FIRST}`,
     [tenantId, copyId, meetingIds],
     { meetingId: "text", dealId: "number", reason: "text" },
   );

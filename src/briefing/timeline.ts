@@ -47,9 +47,8 @@ const ACTIVITIES = `(SELECT * FROM ${rowsOf("activity", "deal_id", "parent.deal"
   UNION ALL SELECT * FROM ${rowsOf("activity", "person_id", "parent.person")} of_person OFFSET 0)`;
 
 const LATEST = "ORDER BY parent_id DESC, add_time DESC, crm_id DESC";
-const notesOf = (column: string, value: string) => `SELECT * FROM (
-  SELECT t.${column} AS parent_id, t.add_time, t.crm_id, t.person_id, t.content FROM note t
-  WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.${column} BETWEEN ${value} AND ${value} ${LATEST}) one`;
+const notesOf = (column: string, value: string) => `SELECT ${column} AS parent_id, add_time, crm_id, person_id, content
+  FROM ${rowsOf("note", column, value, `t.${column} DESC, t.add_time DESC, t.crm_id DESC`)} one`;
 /** SQL: the latest that are not ours, in the order of their index: of thousands only these are opened. */
 const NOTES = `(SELECT * FROM (
     ${notesOf("deal_id", "parent.deal")} UNION ALL ${notesOf("person_id", "parent.person")} ${LATEST} OFFSET 0) n

@@ -59,9 +59,10 @@ export interface CopyScope extends TenantScope {
  * SQL: the rows of a copy's table that have one value in a column, by the index that has it behind tenant and copy. As a
  * range in that column's order: of tables that it knows nothing of yet PostgreSQL takes a copy for one row, and so any index
  * that begins with the copy for as good. Nor is one with an order joined before what it is looked up by.
+ * @param order SQL, of rows `t`; begins with the column
  */
-export const rowsOf = (table: string, column: string, value: string) =>
-  `(SELECT * FROM ${table} t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.${column} BETWEEN ${value} AND ${value} ORDER BY t.${column})`;
+export const rowsOf = (table: string, column: string, value: string, order = `t.${column}`) =>
+  `(SELECT * FROM ${table} t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.${column} BETWEEN ${value} AND ${value} ORDER BY ${order})`;
 
 /**
  * SQL: true, and until the transaction ends that order decides. Of a copy that no statistics know, to read all of it for each
