@@ -110,7 +110,7 @@ async function readListed(
 ): Promise<ListedField[]> {
   const found = await rows<Omit<ListedField, "options"> & { options: Record<string, string> }>(
     `SELECT f.key, f.name, f.type, (
-       SELECT coalesce(jsonb_object_agg(o.id, f.options -> o.id), '{}') FROM unnest($4::text[]) AS o (id) WHERE f.options ? o.id
+       SELECT coalesce(jsonb_object_agg(o.id, o.label), '{}') FROM jsonb_each(f.options) AS o (id, label) WHERE o.id = ANY ($4::text[])
      ) AS options
      FROM crm_field f WHERE f.tenant_id = $1 AND f.copy_id = $2 AND f.entity = $3 ORDER BY f.position LIMIT ${MOST_FIELDS}`,
     [tenantId, copyId, entity, optionIds],

@@ -1,9 +1,16 @@
 import { randomUUID } from "node:crypto";
-import { type CopyScope, rowsOf, type TenantScope } from "../database/database";
-import type { Ids } from "../database/rows";
+import { type CopyScope, type TenantScope } from "../database/database";
+import { type Ids, rowsById, rowsOf } from "../database/rows";
 import { jsonRows } from "../database/upsert";
-import { MeetingAttendeeRow, MeetingMatchRow, MeetingRow, type StoredDealCandidate } from "../entities/meeting";
+import {
+  type MatchedEntity,
+  MeetingAttendeeRow,
+  MeetingMatchRow,
+  MeetingRow,
+  type StoredDealCandidate,
+} from "../entities/meeting";
 import { NOT_CONNECTED } from "./matching/match";
+import { isMatched } from "./quiet/silence-rows";
 
 const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;
 
@@ -21,8 +28,7 @@ export async function readMeeting(
 }
 
 export function readMeetings({ tenantId, entities }: TenantScope, ids: Ids<string>): Promise<MeetingRow[]> {
-  const sql = "SELECT * FROM meeting WHERE tenant_id = $1 AND id = ANY ($2)";
-  return entities(MeetingRow, sql, [tenantId, ids]);
+  return entities(MeetingRow, `SELECT * FROM ${rowsById("meeting", "$2")} t`, [tenantId, ids]);
 }
 
 export function readAttendees(scope: TenantScope, meetingIds: Ids<string>): Promise<MeetingAttendeeRow[]> {
@@ -30,13 +36,8 @@ export function readAttendees(scope: TenantScope, meetingIds: Ids<string>): Prom
   return scope.entities(MeetingAttendeeRow, sql, [scope.tenantId, meetingIds]);
 }
 
-/**
- * SQL: the matches of meetings, one by one. Of many at once PostgreSQL takes a tenant for an average one, and goes through all
- * of a large one's in the index of a list.
- * @param ids SQL: an array
- */
-export const matchesOf = (ids: string) => `(SELECT t.* FROM unnest(${ids}::uuid[]) AS one (id) CROSS JOIN LATERAL (
-  SELECT * FROM meeting_match t WHERE t.tenant_id = $1 AND t.meeting_id = one.id LIMIT 1) t)`;
+/** SQL: the matches of meetings. @param ids SQL: an array */
+export const matchesOf = (ids: string) => rowsById("meeting_match", ids, "meeting_id");
 
 export function readMatches(scope: TenantScope, meetingIds: Ids<string>): Promise<MeetingMatchRow[]> {
   return scope.entities(MeetingMatchRow, `SELECT * FROM ${matchesOf("$2")} m`, [scope.tenantId, meetingIds]);
@@ -52,10 +53,10 @@ export function readPreviousMeetings(
     MeetingRow,
     `SELECT before.*, own.meeting_id AS parent_id FROM ${matchesOf("$3")} own
      CROSS JOIN LATERAL (
-       SELECT m.* FROM ${rowsOf("meeting_match", "deal_id", "own.deal_id")} mm
-       JOIN meeting m ON m.tenant_id = $1 AND m.id = mm.meeting_id
-       WHERE mm.status = 'MATCHED' AND m.starts_at < LEAST(own.starts_at, $4) AND m.cancelled_at IS NULL
-       ORDER BY m.starts_at DESC, m.id DESC LIMIT 1) before
+       SELECT m.* FROM ${rowsOf("meeting_match", "deal_id", "own.deal_id", "t.deal_id DESC, t.starts_at DESC, t.meeting_id DESC")} mm
+       CROSS JOIN LATERAL (SELECT * FROM meeting m WHERE m.tenant_id = $1 AND m.id = mm.meeting_id LIMIT 1) m
+       WHERE mm.status = 'MATCHED' AND mm.starts_at < LEAST(own.starts_at, $4) AND m.cancelled_at IS NULL
+       ORDER BY mm.deal_id DESC, mm.starts_at DESC, mm.meeting_id DESC LIMIT 1) before
      WHERE own.copy_id = $2 AND own.status = 'MATCHED'`,
     [tenantId, copyId, meetingIds, now],
     { parent_id: "text" },
@@ -163,3 +164,44 @@ export const matchOfDeleted = (meetingId: string, now: Date) => ({
   meetingId,
   dealId: null,
 });
+
+/** A record that a meeting makes readable (decision 0005). */
+export interface ReadableRecord {
+  meetingId: string;
+  entity: MatchedEntity;
+  crmId: number;
+}
+
+const READABLE = `jsonb_to_recordset($3::jsonb) AS r ("meetingId" uuid, entity text, "crmId" bigint)`;
+
+/**
+ * What meetings make readable from now on, in the place of what they did. Only the difference is written: a partner's
+ * meetings may name hundreds of deals, and are matched again with each change of one of them.
+ * @returns deals that meetings have left, and those that no meeting matched before
+ */
+export async function replaceReadable(
+  { tenantId, copyId, rows }: CopyScope,
+  meetingIds: readonly string[],
+  readable: readonly ReadableRecord[],
+): Promise<{ left: number[]; matchedFirst: number[] }> {
+  const stored = jsonRows(readable);
+  const gone = await rows<{ id: number; entity: string; copyId: number }>(
+    `DELETE FROM matched_record m WHERE m.tenant_id = $1 AND m.meeting_id = ANY ($4)
+       AND (m.meeting_id, m.copy_id, m.entity, m.crm_id) NOT IN (SELECT r."meetingId", $2::bigint, r.entity, r."crmId" FROM ${READABLE})
+     RETURNING m.crm_id AS id, m.entity, m.copy_id AS "copyId"`,
+    [tenantId, copyId, stored, meetingIds],
+    { id: "number", entity: "text", copyId: "number" },
+  );
+  const made = await rows<{ id: number; entity: string; isFirst: boolean }>(
+    `INSERT INTO matched_record AS made (tenant_id, copy_id, entity, crm_id, meeting_id)
+     SELECT $1, $2, r.entity, r."crmId", r."meetingId" FROM ${READABLE}
+     ON CONFLICT DO NOTHING RETURNING made.crm_id AS id, made.entity, ${isMatched("made.crm_id")} IS NULL AS "isFirst"`,
+    [tenantId, copyId, stored],
+    { id: "number", entity: "text", isFirst: "flag" },
+  );
+  const idOf = ({ id }: { id: number }) => id;
+  return {
+    left: gone.filter((row) => row.entity === "DEAL" && row.copyId === copyId).map(idOf),
+    matchedFirst: made.filter(({ entity, isFirst }) => entity === "DEAL" && isFirst).map(idOf),
+  };
+}

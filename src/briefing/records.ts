@@ -1,8 +1,7 @@
 import type { ObjectLiteral, ObjectType } from "typeorm";
 import type { UnreadDeal } from "../connections/completeness";
 import { type CopyScope } from "../database/database";
-import type { Ids } from "../database/rows";
-import { ms } from "../database/rows";
+import { type Ids, ms, rowsOfEach } from "../database/rows";
 import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import { DealRow } from "../entities/deal";
 import type { MatchedEntity, StoredDealCandidate } from "../entities/meeting";
@@ -18,6 +17,10 @@ import { isOurNote } from "./notes";
 export const isMatched = (entity: MatchedEntity) => `EXISTS (
   SELECT 1 FROM matched_record m
   WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.entity = '${entity}' AND m.crm_id = t.crm_id OFFSET 0)`;
+
+/** SQL: those of many ids that are matched, by one way through the index: one by one each is looked up from its root. @param ids a query */
+const matchedAmong = (entity: MatchedEntity, ids: string) => `ARRAY (SELECT m.crm_id FROM matched_record m
+  WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.entity = '${entity}' AND m.crm_id = ANY (ARRAY (${ids})))`;
 
 /** A record in a list of another one. */
 type OfParent = { parent_id: number };
@@ -59,19 +62,18 @@ export function readCustomFields(scope: CopyScope, entity: MatchedEntity, ids: I
 /** Users, pipelines and stages: the company's setup, readable as a whole. */
 export function readSetup<T extends ObjectLiteral>(scope: CopyScope, entity: ObjectType<T>, ids: Ids): Promise<T[]> {
   const { tableName } = scope.metadata(entity);
-  const sql = `SELECT * FROM ${tableName} WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = ANY ($3)`;
+  const sql = `SELECT * FROM ${rowsOfEach(tableName, "crm_id", "$3::bigint[]")} t`;
   return scope.entities(entity, sql, [scope.tenantId, scope.copyId, ids]);
 }
 
 /** Larger than any list that somebody chooses from. */
-const MOST_PIPELINES = 100;
-const MOST_STAGES = 100;
+const MOST_OF_SETUP = 100;
 const MOST_USERS = 500;
 
 export function readPipelines({ tenantId, copyId, entities }: CopyScope): Promise<PipelineRow[]> {
   return entities(
     PipelineRow,
-    `SELECT * FROM pipeline WHERE tenant_id = $1 AND copy_id = $2 ORDER BY position, crm_id LIMIT ${MOST_PIPELINES}`,
+    `SELECT * FROM pipeline WHERE tenant_id = $1 AND copy_id = $2 ORDER BY position, crm_id LIMIT ${MOST_OF_SETUP}`,
     [tenantId, copyId],
   );
 }
@@ -80,9 +82,10 @@ export function readPipelines({ tenantId, copyId, entities }: CopyScope): Promis
 export function readStagesOf({ tenantId, copyId, entities }: CopyScope, ids: Ids): Promise<StageRow[]> {
   return entities(
     StageRow,
-    `SELECT s.* FROM unnest($3::bigint[]) AS parent (id) CROSS JOIN LATERAL (
-       SELECT * FROM stage WHERE tenant_id = $1 AND copy_id = $2 AND pipeline_id = parent.id
-       ORDER BY position, crm_id LIMIT ${MOST_STAGES}) s`,
+    `SELECT s.* FROM (
+       SELECT t.*, row_number() OVER (PARTITION BY t.pipeline_id ORDER BY t.position, t.crm_id) AS place
+       FROM stage t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.pipeline_id = ANY ($3)) s
+     WHERE s.place <= ${MOST_OF_SETUP} ORDER BY s.pipeline_id, s.place`,
     [tenantId, copyId, ids],
   );
 }
@@ -149,10 +152,13 @@ export function readCandidates({ tenantId, copyId, rows }: CopyScope, meetingIds
 }
 
 const IS_UNREAD = `t.crm_id AS "crmId", t.participants_due AND NOT t.participants_known AS "isDue", ${ms("t.add_time")} AS "addedAt",
-  CASE WHEN g.code IS NOT NULL THEN json_build_array(g.code, ${ms("g.since")}, g.message) END AS gap`;
+  g.gaps -> t.crm_id::text AS gap`;
 const UNREAD = { crmId: "number", isDue: "flag", addedAt: "number", gap: "json" } as const;
-const WITH_GAP = `deal t LEFT JOIN data_gap g
-  ON g.tenant_id = $1 AND g.copy_id = $2 AND g.resource = 'DEAL_PARTICIPANTS' AND g.crm_id = t.crm_id`;
+/** SQL: the gaps of some deals by their ids, read by one way through their key: joined, all of a copy were gone through for each deal. */
+const gapsOf = (
+  deals: string,
+) => `(SELECT jsonb_object_agg(o.crm_id, jsonb_build_array(o.code, ${ms("o.since")}, o.message)) AS gaps
+  FROM data_gap o WHERE o.tenant_id = $1 AND o.copy_id = $2 AND o.resource = 'DEAL_PARTICIPANTS' AND o.crm_id = ANY (${deals})) g`;
 
 /** What a deal names, to whom our first mail about it went, and whether it is known who takes part. */
 export interface DealLinks extends UnreadDeal {
@@ -171,7 +177,7 @@ export function readDealLinks({ tenantId, copyId, rows }: CopyScope, ids: Ids): 
     `SELECT ${IS_UNREAD}, t.owner_id AS "ownerId", t.pipeline_id AS "pipelineId", t.stage_id AS "stageId",
        t.organization_id AS "organizationId", t.person_id AS "personId", t.first_mail_at AS "firstMailAt",
        t.first_mail_person_id AS "firstMailPersonId"
-     FROM ${WITH_GAP} WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = ANY ($3)`,
+     FROM ${gapsOf("$3")}, deal t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = ANY ($3)`,
     [tenantId, copyId, ids],
     {
       ...UNREAD,
@@ -181,14 +187,17 @@ export function readDealLinks({ tenantId, copyId, rows }: CopyScope, ids: Ids): 
   );
 }
 
+const OF_ORGANIZATIONS = "FROM deal t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.organization_id = ANY ($3)";
+
 /** Deals of organizations of which it is not known who takes part, or was last asked for in vain. */
 export function readUnreadDealsOf(
   { tenantId, copyId, rows }: CopyScope,
   organizationIds: Ids,
 ): Promise<(UnreadDeal & OfParent)[]> {
   return rows<UnreadDeal & OfParent>(
-    `SELECT t.organization_id AS parent_id, ${IS_UNREAD} FROM ${WITH_GAP}
-     WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.organization_id = ANY ($3) AND (NOT t.participants_known OR g.code IS NOT NULL)`,
+    `SELECT t.organization_id AS parent_id, ${IS_UNREAD} FROM ${gapsOf(`ARRAY (SELECT t.crm_id ${OF_ORGANIZATIONS})`)},
+       LATERAL (SELECT t.* ${OF_ORGANIZATIONS}) t
+     WHERE NOT t.participants_known OR g.gaps ? t.crm_id::text`,
     [tenantId, copyId, organizationIds],
     { ...UNREAD, ...OF_PARENT },
   );
@@ -229,6 +238,8 @@ export function readParticipantIds(
   );
 }
 
+const PERSONS_OF = "SELECT crm_id FROM person WHERE tenant_id = $1 AND copy_id = $2 AND organization_id = parent.id";
+
 /** The first persons of organizations, by name. */
 export function readPersonsOf(
   scope: CopyScope,
@@ -240,7 +251,7 @@ export function readPersonsOf(
     `SELECT found.*, parent.id AS parent_id FROM unnest($3::bigint[]) AS parent (id)
      CROSS JOIN LATERAL (
        SELECT t.* FROM person t
-       WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.organization_id = parent.id AND ${isMatched("PERSON")}
+       WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = ANY (${matchedAmong("PERSON", PERSONS_OF)})
        ORDER BY t.name, t.crm_id LIMIT $4
      ) found`,
     [scope.tenantId, scope.copyId, organizationIds, first],
@@ -265,9 +276,8 @@ export function readOpenDealsOf(
     DealRow,
     `SELECT found.*, parent.id AS parent_id FROM unnest($3::bigint[]) AS parent (id)
      CROSS JOIN LATERAL (
-       SELECT t.* FROM (${DEALS_OF[of]}) of_parent
-       JOIN deal t ON t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = of_parent.crm_id
-       WHERE t.status = 'open' AND ${isMatched("DEAL")}
+       SELECT t.* FROM deal t
+       WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = ANY (${matchedAmong("DEAL", DEALS_OF[of])}) AND t.status = 'open'
        ORDER BY t.update_time DESC NULLS LAST, t.crm_id DESC LIMIT $4
      ) found`,
     [scope.tenantId, scope.copyId, ids, first],
@@ -331,7 +341,7 @@ export function readNextActivities(
   return entities<ActivityRow, OfParent>(
     ActivityRow,
     `SELECT DISTINCT ON (t.deal_id) t.*, t.deal_id AS parent_id FROM activity t
-     WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.deal_id = ANY ($3) AND NOT t.done
+     WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.deal_id = ANY ($3) AND t.happened_at IS NULL AND NOT t.done
        AND (t.due_at >= $4 OR (NOT t.due_has_time AND t.due_at >= date_trunc('day', $4::timestamptz, 'UTC')))
      ORDER BY t.deal_id, t.due_at, t.crm_id`,
     [tenantId, copyId, dealIds, now],

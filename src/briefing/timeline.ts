@@ -1,5 +1,5 @@
-import { type CopyScope, rowsOf } from "../database/database";
-import type { Ids } from "../database/rows";
+import { type CopyScope } from "../database/database";
+import { type Ids, rowsOf } from "../database/rows";
 import type { DealRow } from "../entities/deal";
 import { matchesOf } from "./meeting-rows";
 import { isOurNote } from "./notes";

@@ -1,5 +1,6 @@
-import { type CopyScope, type Database, rowsOf } from "../database/database";
+import { type CopyScope, type Database } from "../database/database";
 import { forgetOld } from "../database/jobs";
+import { rowsOf, rowsOfEach } from "../database/rows";
 import { jsonRows, type WrittenRow } from "../database/upsert";
 import type { DealChangeKind, DealChangeRow } from "../entities/deal";
 import type { Logger } from "../platform/logger";
@@ -72,7 +73,7 @@ export interface KnownParticipants {
 export const KNOWN_PARTICIPANTS = (ids: string) => `
   SELECT coalesce(jsonb_agg(jsonb_build_object('dealId', d.crm_id, 'personIds', ARRAY (
       SELECT x.person_id FROM ${rowsOf("deal_participant", "deal_id", "d.crm_id")} x))), '[]')
-  FROM unnest(${ids}) AS one (id) CROSS JOIN LATERAL ${rowsOf("deal", "crm_id", "one.id")} d WHERE d.participants_once_known`;
+  FROM ${rowsOfEach("deal", "crm_id", ids)} d WHERE d.participants_once_known`;
 
 /** @param now who takes part by now */
 export function participantChanges(

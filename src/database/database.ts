@@ -55,21 +55,6 @@ export interface CopyScope extends TenantScope {
   readonly copyId: number;
 }
 
-/**
- * SQL: the rows of a copy's table that have one value in a column, by the index that has it behind tenant and copy. As a
- * range in that column's order: of tables that it knows nothing of yet PostgreSQL takes a copy for one row, and so any index
- * that begins with the copy for as good. Nor is one with an order joined before what it is looked up by.
- * @param order SQL, of rows `t`; begins with the column
- */
-export const rowsOf = (table: string, column: string, value: string, order = `t.${column}`) =>
-  `(SELECT * FROM ${table} t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.${column} BETWEEN ${value} AND ${value} ORDER BY ${order})`;
-
-/**
- * SQL: true, and until the transaction ends that order decides. Of a copy that no statistics know, to read all of it for each
- * row and sort that seemed cheaper once an index had grown by a level: a page of a sync took a second.
- */
-export const ORDER_DECIDES = "set_config('enable_sort', 'off', true) = 'off'";
-
 /** Tenants whose ids a process remembers; one that is asked for again after that is one statement. */
 const MOST_KNOWN_TENANTS = 100_000;
 

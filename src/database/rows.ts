@@ -56,6 +56,34 @@ export const listOf = (...columnsAndFrom: readonly string[]) =>
   `(SELECT coalesce(json_agg(json_build_array(${columnsAndFrom.slice(0, -1)})), '[]') FROM ${columnsAndFrom.at(-1)})`;
 
 /**
+ * SQL: the rows of a copy's table that have one value in a column, by the index that has it behind tenant and copy. As a
+ * range in that column's order: of tables that it knows nothing of yet PostgreSQL takes a copy for one row, and so any index
+ * that begins with the copy for as good. Nor is one with an order joined before what it is looked up by.
+ * @param order SQL, of rows `t`; begins with the column
+ */
+export const rowsOf = (table: string, column: string, value: string, order = `t.${column}`) =>
+  `(SELECT * FROM ${table} t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.${column} BETWEEN ${value} AND ${value} ORDER BY ${order})`;
+
+/**
+ * SQL: true, and until the transaction ends that order decides. Of a copy that no statistics know, to read all of it for each
+ * row and sort that seemed cheaper once an index had grown by a level: a page of a sync took a second.
+ */
+export const ORDER_DECIDES = "set_config('enable_sort', 'off', true) = 'off'";
+
+/**
+ * SQL: the rows of those that have one of many values, one value after the other: of many at once PostgreSQL takes a copy for an
+ * average one, and goes through all of a large one's in another index that has the column as well, or reads it whole.
+ * @param values SQL: an array
+ */
+export const rowsOfEach = (table: string, column: string, values: string) =>
+  `(SELECT t.* FROM unnest(${values}) AS one (id) CROSS JOIN LATERAL ${rowsOf(table, column, "one.id")} t)`;
+
+/** SQL: the same of a table of the tenant's own, by its key. @param ids SQL: an array of UUIDs */
+export const rowsById = (table: string, ids: string, key = "id") =>
+  `(SELECT t.* FROM unnest(${ids}::uuid[]) AS one (id) CROSS JOIN LATERAL (
+    SELECT * FROM ${table} t WHERE t.tenant_id = $1 AND t.${key} = one.id LIMIT 1) t)`;
+
+/**
  * How rows travel as JSON: each as the list of its values, which is half as long as with their names, and made in two
  * thirds of the time.
  */

@@ -1,5 +1,6 @@
 import type { EntityMetadata, ObjectLiteral, ObjectType } from "typeorm";
-import { type CopyScope, rowsOf } from "./database";
+import { type CopyScope } from "./database";
+import { rowsOfEach } from "./rows";
 
 /** A synced row without the two that lead its key. An instant is text, as the CRM's parser gives it: the statement casts it. */
 export type Synced<T> = {
@@ -89,7 +90,7 @@ function upsertStatement(
   return `
     WITH before AS MATERIALIZED (
       SELECT t.crm_id AS id, ${state} AS was
-      FROM unnest($4::bigint[]) AS one (id) CROSS JOIN LATERAL ${rowsOf(table, "crm_id", "one.id")} t
+      FROM ${rowsOfEach(table, "crm_id", "$4::bigint[]")} t
     ), written AS (${upsert(`${state} AS became`)})
     SELECT written.id, CASE WHEN before.id IS NULL THEN '"NEW"' WHEN before.was <> written.became
       THEN jsonb_build_object('was', before.was, 'became', written.became) END AS told

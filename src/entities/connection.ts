@@ -31,6 +31,10 @@ export class SyncedCopyRow extends OfTenant {
   @Column("timestamptz", { nullable: true })
   rematchedAt!: Date | null;
 
+  /** Whether that was since every list that a match is made of was read to its end. */
+  @Column("boolean", { default: false })
+  matchedAsWhole!: boolean;
+
   /** While meetings are matched again: how many have been looked at, and of how many; null: none are. */
   @Column("integer", { nullable: true })
   rematchDone!: number | null;

@@ -107,6 +107,7 @@ export class MissedRecordRow extends OfListedRecord {
 /** A record that could not be read, kept aside with the reason. */
 @Entity("rejected_record")
 @Index("rejected_record_of_deal", ["tenantId", "copyId", "dealId"], { where: "deal_id IS NOT NULL" })
+@Index("rejected_record_by_age", ["tenantId", "copyId", "resource", "since"])
 export class RejectedRecordRow extends OfList {
   @PrimaryColumn("text")
   recordKey!: string;

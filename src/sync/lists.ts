@@ -3,7 +3,8 @@ import type { KeepOut, KeptOut } from "../connections/keep-out";
 import type { CrmApi, CrmPage, PageRequest } from "../crm/api";
 import type { CrmEntity } from "../crm/parsing/fields";
 import type * as crm from "../crm/parsing/records";
-import { type CopyScope, rowsOf } from "../database/database";
+import { type CopyScope } from "../database/database";
+import { rowsOfEach } from "../database/rows";
 import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import { DealRow } from "../entities/deal";
 import { ActivityRow, NoteRow, OrganizationRow, PersonRow } from "../entities/records";
@@ -152,7 +153,7 @@ export async function readUnknown(
   const { tableName } = metadata(entity);
   const names = Object.entries(depends).map(
     ([named, { column, of }]) => `SELECT '${named}' AS named WHERE EXISTS (
-       SELECT 1 FROM unnest($3::bigint[]) AS one (id) CROSS JOIN LATERAL ${rowsOf(tableName, "crm_id", "one.id")} t
+       SELECT 1 FROM ${rowsOfEach(tableName, "crm_id", "$3::bigint[]")} t
        WHERE t.${column} IS NOT NULL AND NOT EXISTS (SELECT 1 FROM ${metadata(of).tableName} n
            WHERE n.tenant_id = $1 AND n.copy_id = $2 AND n.crm_id = t.${column}))`,
   );

@@ -1,6 +1,7 @@
 import { ADDRESSES } from "../crm/calls";
 import type { CrmDeal } from "../crm/parsing/records";
-import { type CopyScope, rowsOf } from "../database/database";
+import { type CopyScope } from "../database/database";
+import { rowsOfEach } from "../database/rows";
 import { type MatchedEntity, MeetingMatchRow } from "../entities/meeting";
 import type { SyncKind } from "../entities/sync-run";
 import { DAY_MS } from "../platform/clock";
@@ -209,7 +210,7 @@ async function seen({ tenantId, copyId, rows }: CopyScope, deals: readonly ReadD
   const ids = deals.map(({ personId }) => personId).filter((id) => id !== null);
   if (ids.length === 0) return [...deals];
   const found = await rows<{ id: number }>(
-    `SELECT p.crm_id AS id FROM unnest($3::bigint[]) AS one (id) CROSS JOIN LATERAL ${rowsOf("person", "crm_id", "one.id")} p`,
+    `SELECT p.crm_id AS id FROM ${rowsOfEach("person", "crm_id", "$3::bigint[]")} p`,
     [tenantId, copyId, ids],
     { id: "number" },
   );
@@ -261,8 +262,15 @@ async function nextOfMeetings(
 
 /** Whether a deal waits that a recorded meeting may be about. */
 export async function areDealsOfMeetingsDue(copy: CopyScope, now: Date): Promise<boolean> {
+  if (!(await isAnyDealDue(copy, now))) return false;
   const meetings = await nearestMeetings(copy, now);
   return (await nextOfMeetings(copy, { mark: now, meetings }, 1)).length > 0;
+}
+
+/** Whether any deal waits: of each status by the index that has those alone. */
+export async function isAnyDealDue({ tenantId, copyId, rows }: CopyScope, mark: Date): Promise<boolean> {
+  const due = (status: string) => `EXISTS (SELECT 1 FROM deal d WHERE ${DUE} AND d.status ${status} 'open')`;
+  return (await rows(`SELECT 1 AS due WHERE ${due("=")} OR ${due("<>")}`, [tenantId, copyId, mark])).length > 0;
 }
 
 /** How many deals wait for their first answer, or for one after a change; counted up to what the tokens carry. */

@@ -3,7 +3,7 @@ import { KNOWN_PARTICIPANTS, type KnownParticipants, participantChanges, writeCh
 import type { CrmApi } from "../crm/api";
 import { CrmError, stopBehind } from "../crm/errors";
 import type { CrmDeal } from "../crm/parsing/records";
-import { rowsOf } from "../database/database";
+import { rowsOf } from "../database/rows";
 import { jsonRows } from "../database/upsert";
 import { SyncedCopyRow } from "../entities/connection";
 import { SyncRunRow, type SyncStepRow } from "../entities/sync-run";
@@ -16,6 +16,7 @@ import {
   confirmRule,
   countDue,
   GROUPS,
+  isAnyDealDue,
   isRefutedBy,
   lonelyDeals,
   nearestMeetings,
@@ -81,10 +82,11 @@ export async function* askParticipants(context: RunContext, step: SyncStepRow): 
   const { queuedAt } = await copy.typed((orm) => orm.findOneByOrFail(SyncRunRow, where));
   const walk: Walk = { mark: queuedAt, rule: await readRule(copy) };
   await analyzeDeals(copy).catch((err: unknown) => logger.warn({ err }, "the table of deals could not be analyzed"));
-  yield* derive(context, walk);
-  const asked = await countDue(copy, walk.mark, await context.left("PARTICIPANTS"));
+  const isAnyDue = await isAnyDealDue(copy, walk.mark);
+  if (isAnyDue) yield* derive(context, walk);
+  const asked = isAnyDue ? await countDue(copy, walk.mark, await context.left("PARTICIPANTS")) : 0;
   await setStepState(copy, run, "DEAL_PARTICIPANTS", "RUNNING", { expected: step.fetched + asked });
-  for (const group of GROUPS) {
+  for (const group of GROUPS.filter((one) => isAnyDue || one === "AGAIN")) {
     const outcome = yield* askGroup(context, walk, group);
     if (outcome !== "ASKED") return yield { ...NO_CHANGE, isLast: outcome === "OVER" };
   }

@@ -1,6 +1,6 @@
 import type { TenantScope } from "../database/database";
 import { type ListOrder, type Page, type PageRequest, readPage } from "../database/keyset";
-import type { Ids } from "../database/rows";
+import { type Ids, rowsById } from "../database/rows";
 import { type SyncResource, SyncRunRow, type SyncState, SyncStepRow } from "../entities/sync-run";
 
 export const NEWEST_RUN: ListOrder = {
@@ -22,7 +22,7 @@ export async function readLatestRun(scope: TenantScope): Promise<SyncRunRow | nu
 }
 
 export function readRunsById({ tenantId, entities }: TenantScope, ids: readonly string[]): Promise<SyncRunRow[]> {
-  return entities(SyncRunRow, "SELECT * FROM sync_run WHERE tenant_id = $1 AND id = ANY ($2)", [tenantId, ids]);
+  return entities(SyncRunRow, `SELECT * FROM ${rowsById("sync_run", "$2")} t`, [tenantId, ids]);
 }
 
 export interface RunStatus {
@@ -38,7 +38,7 @@ export async function readRunStatus({ tenantId, entities }: TenantScope, copyId:
   const found = await entities<SyncRunRow, { last_success_at: Date | null }>(
     SyncRunRow,
     `SELECT r.*, (
-       SELECT max(finished_at) FROM sync_run WHERE tenant_id = $1 AND copy_id = $2 AND state = 'SUCCEEDED'
+       SELECT finished_at FROM sync_run WHERE tenant_id = $1 AND copy_id = $2 AND state = 'SUCCEEDED' ORDER BY queued_at DESC LIMIT 1
      ) AS last_success_at
      FROM (${newest("'QUEUED', 'RUNNING'")} UNION ALL ${newest("'SUCCEEDED', 'FAILED', 'CANCELLED'")}) r`,
     [tenantId, copyId],

@@ -2,8 +2,9 @@ import { randomUUID } from "node:crypto";
 import { Any } from "typeorm";
 import { z } from "zod";
 import { notify, PROGRESS_CHANGED } from "../database/between-processes";
-import { ORDER_DECIDES, type TenantScope } from "../database/database";
+import { type TenantScope } from "../database/database";
 import { enqueueJob, type JobKind } from "../database/jobs";
+import { ORDER_DECIDES } from "../database/rows";
 import {
   type GapSummary,
   type SyncErrorCode,

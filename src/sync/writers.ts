@@ -8,7 +8,8 @@ import {
   writeChanges,
 } from "../connections/journal";
 import type * as crm from "../crm/parsing/records";
-import { type CopyScope, rowsOf } from "../database/database";
+import { type CopyScope } from "../database/database";
+import { rowsOfEach } from "../database/rows";
 import { type Synced, type UpsertOptions, upsertPage, type WrittenRow } from "../database/upsert";
 import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import { DealRow } from "../entities/deal";
@@ -174,7 +175,7 @@ function addressesOf(
 
 /** SQL: whether a copy has such rows. Unless one is there nothing is deleted or changed, for which all of a copy may be read. */
 const someOf = (table: string, column: string, ids: string, are = "true") =>
-  `EXISTS (SELECT 1 FROM unnest(${ids}::bigint[]) AS one (id) CROSS JOIN LATERAL ${rowsOf(table, column, "one.id")} x WHERE ${are})`;
+  `EXISTS (SELECT 1 FROM ${rowsOfEach(table, column, `${ids}::bigint[]`)} x WHERE ${are})`;
 const ABSENT = "NOT EXISTS (SELECT 1 FROM present p WHERE p.person_id = x.person_id AND p.address = x.address)";
 
 const WRITE_ADDRESSES = `
@@ -277,7 +278,7 @@ const LEAVE_DEALS = `
     UPDATE deal SET participants_due = true
     WHERE tenant_id = $1 AND copy_id = $2 AND crm_id IN (SELECT deal_id FROM gone)
   )
-  SELECT (${KNOWN_PARTICIPANTS("ARRAY (SELECT deal_id FROM gone)")}) AS known`;
+  SELECT (${KNOWN_PARTICIPANTS("ARRAY (SELECT DISTINCT deal_id FROM gone)")}) AS known`;
 
 async function leaveDeals(copy: CopyScope, ids: readonly number[], now: Date): Promise<void> {
   const { tenantId, copyId, rows } = copy;

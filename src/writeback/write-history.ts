@@ -1,5 +1,6 @@
 import type { TenantScope } from "../database/database";
-import { inBatches, type ListOrder, type Page, type PageRequest, readPageOf } from "../database/keyset";
+import { inBatches, type ListOrder, type Page, type PageRequest, readPageOf, type Step } from "../database/keyset";
+import { rowsById } from "../database/rows";
 import type { FieldWriteRow, NoteWriteRow, WriteReceipt } from "../entities/writeback";
 import type { Patterns } from "../platform/email-address";
 import { FIELD, NOTE, type WriteKind } from "./receipts";
@@ -22,8 +23,8 @@ export function readReceipts<Row extends WriteReceipt>(
 ): Promise<(Row & OfCompany)[]> {
   return entities<Row, OfCompany>(
     row,
-    `SELECT w.*, ${OF_PRESENT_COMPANY} FROM ${table} w
-     WHERE w.tenant_id = $1 AND w.id = ANY ($2) AND ($3::text IS NULL OR w.requested_by = $3)`,
+    `SELECT w.*, ${OF_PRESENT_COMPANY} FROM ${rowsById(table, "$2")} w
+     WHERE $3::text IS NULL OR w.requested_by = $3`,
     [tenantId, ids, by],
     { of_present_company: "flag" },
   );
@@ -47,10 +48,15 @@ interface Listed {
 }
 const LISTED = { id: "text", kind: "text", position: "json" } as const;
 
-const receiptsIn = (table: string, kind: WrittenRow["kind"]) =>
-  `SELECT tenant_id, id, requested_at, requested_by, meeting_id, idempotency_key, '${kind}' AS kind
-   FROM ${table} WHERE tenant_id = $1`;
-const RECEIPTS = `(${receiptsIn("note_write", "NOTE")} UNION ALL ${receiptsIn("field_write", "FIELD")})`;
+/** SQL: so many of each as a page needs, which an index has sorted. */
+const receiptsOf =
+  (narrowed: string) =>
+  ({ beyond, orderBy, limit }: Step) => {
+    const of = (table: string, kind: WrittenRow["kind"]) =>
+      `(SELECT t.tenant_id, t.id, t.requested_at, '${kind}' AS kind FROM ${table} t
+        WHERE t.tenant_id = $1${narrowed}${beyond} ORDER BY ${orderBy} LIMIT ${limit})`;
+    return `(${of("note_write", "NOTE")} UNION ALL ${of("field_write", "FIELD")}) t`;
+  };
 
 export interface WritesFilter {
   meetingId: string | null;
@@ -78,12 +84,12 @@ export async function readWrites(
   const where: string[] = [];
   const parameters: unknown[] = [];
   const narrow = (column: string, value: string | null) => {
-    if (value !== null) where.push(`t.${column} = $${parameters.push(value) + 1}`);
+    if (value !== null) where.push(` AND t.${column} = $${parameters.push(value) + 1}`);
   };
   narrow("meeting_id", meetingId);
   narrow("requested_by", by);
   narrow("idempotency_key", idempotencyKey);
-  const source = { from: `${RECEIPTS} t`, columns: "t.id, t.kind", where, parameters };
+  const source = { from: receiptsOf(where.join("")), columns: "t.id, t.kind", where: [], parameters };
   const found = await readPageOf<Listed>(scope, LISTED, source, page);
   const idsOf = (wanted: Listed["kind"]) => found.rows.flatMap(({ id, kind }) => (kind === wanted ? [id] : []));
   const [notes, fields] = await Promise.all([

@@ -80,8 +80,8 @@ class Texts {
 const TABLE =
   /\b(FROM|JOIN|UPDATE|INTO)\s+(\w+|\$\{[^}]*\})(?:\s+(?:AS\s+)?(?!(?:WHERE|SET|ON|ORDER|GROUP|LIMIT|CROSS|LEFT|JOIN|USING|FOR|UNION|SELECT|VALUES|AS)\b)([a-z_]\w*))?/g;
 
-/** A table by a name that only the running code knows. */
-const DYNAMIC = /^\$\{.*(table|entity)/i;
+/** A table by a name that only the running code knows; rows that say their tenant themselves are none. */
+const DYNAMIC = /^\$\{(?!rowsOf|rowsById).*(table|entity)/i;
 
 /** The tables of a text for which it does not say, by its value, whose rows it means; each once for each time it is read. */
 function unbound(text: string): string[] {

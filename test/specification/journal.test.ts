@@ -130,6 +130,27 @@ test("who takes part is told from the second answer on, and a person that leaves
   await forget();
 });
 
+// Seen red: each of the persons was told as a change of its own, with the same two lists of names.
+test("persons of a deal that leave at once are told as one change", async () => {
+  const { dealId, personId, participantIds } = story();
+  const { company, control } = simulator;
+  const strangers = [...company.persons.keys()].filter((id) => !participantIds.includes(id) && id !== personId);
+  const leaving = strangers.slice(0, 3);
+  control.setParticipants(dealId, [...participantIds, ...leaving], "moves");
+  await sync();
+  await forget();
+  for (const id of leaving) control.remove("person", id);
+  await sync("RECONCILE");
+  const told = words((await changesOf(dealId)).filter(({ kind }) => kind === "PARTICIPANTS"));
+  // Pages may have held them apart.
+  expect(told.length).toBeGreaterThan(0);
+  expect(told.length).toBeLessThan(leaving.length);
+  expect(new Set(told).size).toBe(told.length);
+  control.setParticipants(dealId, participantIds, "moves");
+  await sync();
+  await forget();
+});
+
 test("each flip of a verdict is an entry, once: by what a sync brings, by a meeting, and by time alone", async () => {
   const { dealId, personId } = simulator.company.stories.noParticipants;
   const { email } = simulator.company.stories.noParticipants;

@@ -1,16 +1,16 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { readMatches, readPreviousMeetings } from "../../src/briefing/meeting-rows";
 import { readGaps, readUnread } from "../../src/connections/completeness";
-import { APPLICATION_ROLE } from "../../src/database/application-role";
-import { type CopyScope, Database } from "../../src/database/database";
+import type { CopyScope } from "../../src/database/database";
+import { reading as readingBlocks, settled } from "../support/blocks";
 import { useDatabase } from "../support/world";
 
 /** PostgreSQL's statistics are those of all tenants, and most are small. */
 const SMALL = { tenants: 200, meetings: 20 };
 const LARGE = 6_000;
-const SETTLED_MS = 1_500;
 /** A few of each index, and one of each table. */
 const MOST_BLOCKS = 40;
+
+const TABLES = ["meeting_match", "meeting", "deal", "matched_record"];
 
 const database = useDatabase();
 let tenantId: number;
@@ -34,33 +34,16 @@ beforeAll(async () => {
     const count = index < SMALL.tenants ? SMALL.meetings : LARGE;
     for (const sql of FILL) await database.query(sql, [tenantId, count]);
   }
-  await database.query("VACUUM ANALYZE");
-  // What was written is still being told of.
-  for (let before = -1; before !== (await blocks()); await sleep(SETTLED_MS)) before = await blocks();
+  await settled(database, TABLES);
 });
 
-/** That were read so far, of tables and their indexes. */
-async function blocks(): Promise<number> {
-  const sql = `SELECT sum(idx_blks_hit + idx_blks_read + heap_blks_hit + heap_blks_read)::int AS blocks
-    FROM pg_statio_user_tables WHERE relname IN ('meeting_match', 'meeting', 'deal', 'matched_record')`;
-  return (await database.query<{ blocks: number }>(sql))[0]?.blocks ?? 0;
-}
-
-/** By a read of an operation, whose plans are made without its values. */
+/** By what hangs on the tenant's last matched record of the kind. */
 async function reading<T>(read: (copy: CopyScope, meetingId: string) => Promise<T[]>, entity = "DEAL") {
-  const matched =
-    "SELECT meeting_id AS id FROM matched_record WHERE tenant_id = $1 AND copy_id = 1 AND entity = $2 ORDER BY crm_id DESC LIMIT 1";
+  const matched = `SELECT r.meeting_id AS id FROM matched_record r JOIN meeting m ON m.tenant_id = $1 AND m.id = r.meeting_id
+    WHERE r.tenant_id = $1 AND r.copy_id = 1 AND r.entity = $2 ORDER BY r.crm_id DESC, m.starts_at DESC LIMIT 1`;
   const [meeting] = await database.query<{ id: string }>(matched, [tenantId, entity]);
-  await database.query("SELECT pg_stat_force_next_flush()");
-  const before = await blocks();
-  const found = await new Database(database.dataSource).tenant(tenantId).transaction(async (scope) => {
-    await scope.rows(`SET LOCAL ROLE ${APPLICATION_ROLE}`);
-    await scope.rows("SET LOCAL plan_cache_mode = force_generic_plan");
-    const rows = await read({ ...scope, copyId: 1 }, meeting?.id ?? "");
-    await scope.rows("SELECT pg_stat_force_next_flush()");
-    return rows.length;
-  });
-  return { found, blocks: (await blocks()) - before };
+  const { found, blocks } = await readingBlocks(database, TABLES, tenantId, (copy) => read(copy, meeting?.id ?? ""));
+  return { found: found.length, blocks };
 }
 
 // Seen red with the matches compared by ANY, which went through all of the tenant's entries in the index of a list; and with

@@ -1,5 +1,4 @@
-import { rowsOf } from "../../database/database";
-import { listOf, ms } from "../../database/rows";
+import { listOf, ms, rowsOf, rowsOfEach } from "../../database/rows";
 import { COMPANY, isOurNote } from "../notes";
 import type { Judging } from "./silence-rows";
 import { MOST_AHEAD } from "./situation";
@@ -44,7 +43,7 @@ const latest = (at: string, id: string) => `max(ARRAY[${ms(at)}, -${id}])`;
 const MAILS = `SELECT ${latest("p.last_incoming_mail_time", "p.crm_id")} FILTER (WHERE p.last_incoming_mail_time IS NOT NULL) AS incoming,
     ${latest("p.last_outgoing_mail_time", "p.crm_id")} FILTER (WHERE p.last_outgoing_mail_time IS NOT NULL) AS outgoing,
     ${earliest("p.last_outgoing_mail_time", "p.crm_id")} FILTER (WHERE p.last_outgoing_mail_time >= coalesce(d.add_time, '-infinity')) AS first_of_ours
-  FROM unnest(people.ids) AS one (id) CROSS JOIN LATERAL ${rowsOf("person", "crm_id", "one.id")} p`;
+  FROM ${rowsOfEach("person", "crm_id", "people.ids")} p`;
 
 /** SQL: joins to a deal `d` its `people`, and their `mails`. */
 const WITH_MAILS = `CROSS JOIN LATERAL (${PEOPLE}) people
@@ -91,20 +90,22 @@ const ENDS = `SELECT 'INCOMING_MAIL' AS kind, NULL AS type, true AS with_person,
 /** The latest, and the earliest since the deal was added, of those that count alike. */
 const ENDS_OF_CONTACTS = `SELECT coalesce(json_agg(json_build_array(e.kind, e.type, e.with_person, e.latest, e.earliest)), '[]') FROM (${ENDS}) e`;
 
-const OF_MEETINGS = `SELECT m.id, m.starts_at, coalesce(m.ends_at, m.starts_at) AS ends_at,
-    (SELECT count(*) > 0 FROM meeting_attendee b
-     WHERE b.tenant_id = $1 AND b.meeting_id = m.id AND b.side = 'BUYER') AS with_buyer
-  FROM ${rowsOf("meeting_match", "deal_id", "d.crm_id")} mm
+const OF_MEETINGS = `SELECT m.id, m.starts_at, coalesce(m.ends_at, m.starts_at) AS ends_at FROM ${rowsOf("meeting_match", "deal_id", "d.crm_id")} mm
   CROSS JOIN LATERAL (SELECT * FROM meeting t
     WHERE t.tenant_id = $1 AND t.id BETWEEN mm.meeting_id AND mm.meeting_id ORDER BY t.id) m
   WHERE mm.status = 'MATCHED'`;
 
+/** Looked at of one after the other, and no more of a deal's meetings than it takes. */
+const WITH_BUYER = `(SELECT count(*) > 0 FROM meeting_attendee b
+    WHERE b.tenant_id = $1 AND b.meeting_id = m.id AND b.side = 'BUYER')`;
+
 /** Those ahead, and the latest held one with a buyer. */
 const MEETINGS = `WITH matched AS MATERIALIZED (${OF_MEETINGS}) SELECT coalesce(json_agg(json_build_object('meetingId', m.id, 'startsAt', ${ms("m.starts_at")},
     'endsAt', ${ms("m.ends_at")}, 'withBuyer', m.with_buyer)), '[]')
-  FROM ((SELECT * FROM matched WHERE ends_at > $3 ORDER BY starts_at, id LIMIT ${MOST_AHEAD})
+  FROM (SELECT m.*, ${WITH_BUYER} AS with_buyer
+        FROM (SELECT * FROM matched WHERE ends_at > $3 ORDER BY starts_at, id LIMIT ${MOST_AHEAD}) m
         UNION ALL
-        (SELECT * FROM matched WHERE ends_at <= $3 AND with_buyer ORDER BY ends_at DESC, id LIMIT 1)) m`;
+        (SELECT m.*, true FROM (SELECT * FROM matched WHERE ends_at <= $3 ORDER BY ends_at DESC, id) m WHERE ${WITH_BUYER} LIMIT 1)) m`;
 
 /** With and without a time: of those that may be ahead the first and the last of each half month, and the first of those before. */
 const PLANNED = `SELECT coalesce(json_agg(json_build_array(p.whole_day, p.first, CASE WHEN p.part IS NOT NULL THEN p.last END)), '[]')
@@ -132,8 +133,9 @@ const LATE_EFFECT = "interval '3 minutes'";
 const writesTo = (table: string) => `
   SELECT w.deal_id, w.deal_updated_before AS before, w.requested_at - ${SKEW} AS opens,
     CASE WHEN w.settled_at = w.sent_at THEN w.sent_at ELSE coalesce(w.sent_at, w.requested_at) + ${LATE_EFFECT} END + ${SKEW} AS closes
-  FROM ${table} w WHERE w.tenant_id = $1 AND w.crm_company_id = ${COMPANY} AND w.deal_id = ANY (known.rotting)
-    AND (w.state <> 'FAILED' OR w.error_code = 'NOT_APPLIED')`;
+  FROM unnest(known.rotting) AS one (id) CROSS JOIN LATERAL (
+    SELECT * FROM ${table} t WHERE t.tenant_id = $1 AND t.deal_id BETWEEN one.id AND one.id ORDER BY t.deal_id) w
+  WHERE w.crm_company_id = ${COMPANY} AND (w.state <> 'FAILED' OR w.error_code = 'NOT_APPLIED')`;
 /** SQL: by deal each {@link OurWrite} to the deals `known.rotting`: only where a stage rots does it matter who changed a deal. */
 export const OUR_WRITES = listOf(
   ...["w.deal_id", `json_build_array(${[ms("w.before"), ms("w.opens"), ms("w.closes")]})`],

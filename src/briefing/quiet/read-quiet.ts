@@ -1,7 +1,7 @@
 import { LISTS, type ListState, oldestOf } from "../../connections/completeness";
 import { PUSHES } from "../../connections/journal";
 import type { CopyScope } from "../../database/database";
-import { type Ids, listOf, ms, NamedIds, type Shape } from "../../database/rows";
+import { type Ids, listOf, ms, NamedIds, rowsOfEach, type Shape } from "../../database/rows";
 import type { Standards } from "../../entities/silence";
 import { DEAL, DEAL_COLUMNS, FOUND, keptOf, OUR_WRITES } from "./fact-rows";
 import type { CopyFacts, DealFacts } from "./facts";
@@ -99,11 +99,12 @@ export const readKeptFacts: ReadFacts = async (copy, dealIds, now, judging = REA
 /** @param ofOthers SQL */
 function statementOf(judging: Judging, ofOthers: string): string {
   const { which, of, taken, begun } = judging;
-  const ofDeals = (column: string) => `ARRAY (SELECT d.${column} FROM deals d)`;
+  const ofDeals = (column: string) => `ARRAY (SELECT ${column} FROM deals d)`;
   const gaps = `data_gap g WHERE g.tenant_id = $1 AND g.copy_id = $2
     AND g.resource IN ('DEAL_PARTICIPANTS', 'ACTIVITIES') AND g.crm_id = ANY (0 || known.ids)`;
-  const rejected = `${of("rejected_record", "deal_id", "known.ids")} r WHERE r.resource = 'ACTIVITIES'`;
-  const rotting = "stage s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.days_to_rotten > 0";
+  const rejected = `(SELECT r.deal_id, min(r.since) AS since FROM ${rowsOfEach("rejected_record", "deal_id", "known.ids")} r
+    WHERE r.resource = 'ACTIVITIES' GROUP BY r.deal_id) r`;
+  const rotting = `stage s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.crm_id = ANY (${ofDeals("stage_id")}) AND s.days_to_rotten > 0`;
   const rottingDeals = `ARRAY (SELECT d.crm_id FROM deals d WHERE d.stage_id IN (SELECT s.crm_id FROM ${rotting}))`;
   // On who changed a deal no verdict hangs.
   const [rottingIds, writes] = judging === READING ? [rottingDeals, OUR_WRITES] : ["NULL", "'[]'::json"];
@@ -112,8 +113,8 @@ function statementOf(judging: Judging, ofOthers: string): string {
      ), known AS MATERIALIZED (SELECT ${ofDeals("crm_id")} AS ids, ${rottingIds} AS rotting)
      SELECT ${DEAL} AS deals, ${ofOthers} AS "ofOthers", ${listOf("p.deal_id", ms("p.seen_at"), PUSHES)} AS pushes,
        ${listOf("s.crm_id", "s.days_to_rotten", rotting)} AS rotting, ${writes} AS writes,
-       (SELECT coalesce(json_agg(u.crm_id), '[]') FROM crm_user u WHERE u.tenant_id = $1 AND u.copy_id = $2
-         AND u.crm_id = ANY (${ofDeals("owner_id")}) AND NOT u.active) AS inactive,
+       (SELECT coalesce(json_agg(u.crm_id), '[]') FROM ${rowsOfEach("crm_user", "crm_id", ofDeals("DISTINCT owner_id"))} u
+         WHERE NOT u.active) AS inactive,
        ${listOf("g.crm_id", ms("g.since"), gaps)} AS unanswered,
        ${listOf("r.deal_id", ms("r.since"), rejected)} AS unreadable,
        ${LISTS} AS lists,

@@ -1,5 +1,4 @@
-import { rowsOf } from "../../database/database";
-import { ms } from "../../database/rows";
+import { ms, rowsOf, rowsOfEach } from "../../database/rows";
 import { RULES } from "./rules";
 import { MOST_AHEAD, type OfOthers } from "./situation";
 import type { Phase } from "./verdict";
@@ -131,9 +130,6 @@ export interface Judging {
 }
 const byKeys: Judging["of"] = (table, column, ids) =>
   `(SELECT t.* FROM ${table} t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.${column} = ANY (${ids}))`;
-/** One by one: a page of a sync may be judged before PostgreSQL knows anything of the tables. */
-const oneByOne: Judging["of"] = (table, column, ids) =>
-  `(SELECT t.* FROM unnest(${ids}) AS one (id) CROSS JOIN LATERAL ${rowsOf(table, column, "one.id")} t)`;
 export const READING: Judging = {
   which: "true",
   of: byKeys,
@@ -143,7 +139,8 @@ export const READING: Judging = {
 };
 export const JUDGED: Judging = {
   which: MATCHED,
-  of: oneByOne,
+  // A page of a sync may be judged before PostgreSQL knows anything of the tables.
+  of: rowsOfEach,
   taken: [begunOf("$4::bigint[]"), FORGET_COMING],
   begun: "(SELECT jsonb_object_agg(begun.deal_id, begun.phases) FROM begun)",
   kept: `deals d CROSS JOIN LATERAL ${rowsOf("deal_silence", "deal_id", "d.crm_id")} s

@@ -292,6 +292,7 @@ CREATE TABLE rejected_record (
   CONSTRAINT rejected_record_pkey PRIMARY KEY (tenant_id, copy_id, resource, record_key)
 );
 CREATE INDEX rejected_record_of_deal ON rejected_record (tenant_id, copy_id, deal_id) WHERE deal_id IS NOT NULL;
+CREATE INDEX rejected_record_by_age ON rejected_record (tenant_id, copy_id, resource, since);
 
 CREATE TABLE absent_record (
   ${OF_LIST},
@@ -329,10 +330,7 @@ CREATE TABLE sync_pass (
 );
 `;
 
-/**
- * Row policies, forced on the tables' owner too. A session sees the rows of the tenant that it was set to, and one that
- * was set to nothing sees nothing; work across tenants acts as a role of its own.
- */
+/** Row policies, forced on the owner too: a session sees the tenant that it was set to, or nobody; work across tenants has its own role. */
 const KEEP_APART = `
 DO $$
 DECLARE t record;

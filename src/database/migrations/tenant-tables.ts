@@ -29,6 +29,7 @@ CREATE TABLE synced_copy (
   state text NOT NULL CONSTRAINT synced_copy_state CHECK (state IN ('LIVE', 'RETIRED')),
   created_at timestamptz NOT NULL,
   rematched_at timestamptz,
+  matched_as_whole boolean NOT NULL DEFAULT false,
   rematch_done integer,
   rematch_total integer,
   probed_at timestamptz,
@@ -242,7 +243,7 @@ CREATE TABLE meeting_match (
   CONSTRAINT meeting_match_pkey PRIMARY KEY (tenant_id, meeting_id),
   CONSTRAINT meeting_match_meeting_fkey FOREIGN KEY (tenant_id, meeting_id) REFERENCES meeting (tenant_id, id) ON DELETE CASCADE
 );
-CREATE INDEX meeting_match_by_deal ON meeting_match (tenant_id, copy_id, deal_id);
+CREATE INDEX meeting_match_by_deal ON meeting_match (tenant_id, copy_id, deal_id, starts_at, meeting_id);
 CREATE INDEX meeting_match_by_status
   ON meeting_match (tenant_id, (CASE WHEN copy_id IS NULL THEN 0 ELSE copy_id END), status, starts_at, meeting_id);
 

@@ -1,0 +1,122 @@
+import { readFields } from "../../src/briefing/fields";
+import { readMeetings, readPreviousMeetings } from "../../src/briefing/meeting-rows";
+import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
+import {
+  readDealLinks,
+  readNextActivities,
+  readOpenDealsOf,
+  readPersonsOf,
+  readSetup,
+  readStagesOf,
+} from "../../src/briefing/records";
+import { readCopyState } from "../../src/connections/completeness";
+import type { CopyScope } from "../../src/database/database";
+import { CrmUserRow } from "../../src/entities/crm-company";
+import { readRunStatus, readRunsById } from "../../src/sync/run-history";
+import { NOTE } from "../../src/writeback/receipts";
+import { NEWEST_WRITE, readReceipts, readWrites } from "../../src/writeback/write-history";
+import { reading, settled } from "../support/blocks";
+import { useDatabase } from "../support/world";
+
+/** What a page shows a little of may be thousands in a large company; PostgreSQL plans for the average one, which is small. */
+const SMALL = { tenants: 400, of: 10 };
+const LARGE = 3_000;
+
+const each = "generate_series(1, $2::int) g";
+const id = "md5($1::bigint || ':' || g)::uuid";
+const at = "now() - g * interval '1 hour'";
+const RECEIPT = `$1, ${id}, 'key-' || g, '', ${id}, 1, 1, 'DEAL', 1, 'FAILED', 'u', ${at} FROM ${each}`;
+/** Everything hangs on the first of what it can hang on. */
+const INSERTS = [
+  `INSERT INTO synced_copy (tenant_id, id, crm_company_id, crm_user_id, state, created_at) SELECT $1, 1, 1, 1, 'LIVE', now() WHERE $2 > 0`,
+  `INSERT INTO crm_user SELECT $1, 1, g, 'User', 'u' || g || '@seller.example', 'u' || g || '@seller.example', true FROM ${each}`,
+  `INSERT INTO pipeline SELECT $1, 1, g, 'Pipeline', g FROM ${each}`,
+  `INSERT INTO stage SELECT $1, 1, g, 'Stage', g, g, NULL FROM ${each}`,
+  `INSERT INTO crm_field SELECT $1, 1, 'DEAL', 'key-' || f, f, 'Field', 'enum', (SELECT jsonb_object_agg(g::text, md5(g::text)) FROM ${each})
+   FROM generate_series(1, 4) f`,
+  `INSERT INTO person (tenant_id, copy_id, crm_id, name, organization_id, emails, phones, custom_fields)
+   SELECT $1, 1, g, 'Person', 1, '[]', '[]', '{}' FROM ${each}`,
+  `INSERT INTO deal (tenant_id, copy_id, crm_id, title, status, person_id, organization_id, stage_id, owner_id, participants_due, participants_known, custom_fields)
+   SELECT $1, 1, g, '', 'open', 1, 1, g, g, true, false, '{}' FROM ${each}`,
+  `INSERT INTO data_gap SELECT $1, 1, 'DEAL_PARTICIPANTS', g, 'CRM_UNAVAILABLE', '', now() FROM ${each}`,
+  `INSERT INTO rejected_record (tenant_id, copy_id, resource, record_key, reason, payload, since, seen_at)
+   SELECT $1, 1, 'ACTIVITIES', g, '', '{"subject": "What the CRM sent of it."}', now(), now() FROM ${each}`,
+  `INSERT INTO activity (tenant_id, copy_id, crm_id, subject, type, deal_id, participant_ids, due_at, due_has_time, done, done_at, happened_at)
+   SELECT $1, 1, g, '', 'call', 1, '{}', ${at}, true, g > 1, ${at}, CASE WHEN g > 1 THEN ${at} END FROM ${each}`,
+  "UPDATE activity SET due_at = now() + interval '1 day' WHERE tenant_id = $1 AND NOT done AND $2 > 0",
+  `INSERT INTO meeting (tenant_id, id, external_id, title, starts_at, owner_email, owner_key, search_text, recorded_by, recorded_at)
+   SELECT $1, ${id}, g, '', ${at}, '', '', '', '', now() FROM ${each}`,
+  `INSERT INTO meeting_match (tenant_id, meeting_id, copy_id, starts_at, status, reason, deal_id, candidates, matched_at, fingerprint)
+   SELECT $1, ${id}, 1, ${at}, 'MATCHED', '', 1, '[]', now(), '' FROM ${each}`,
+  `INSERT INTO matched_record SELECT $1, 1, entity, 1, ${id} FROM ${each}, unnest(ARRAY['DEAL', 'PERSON', 'ORGANIZATION']) entity WHERE g <= 3`,
+  `INSERT INTO sync_run (tenant_id, id, copy_id, kind, state, queued_at, finished_at) SELECT $1, ${id}, 1, 'INCREMENTAL', 'SUCCEEDED', ${at}, ${at} FROM ${each}`,
+  `INSERT INTO note_write (tenant_id, id, idempotency_key, input_hash, meeting_id, copy_id, crm_company_id, entity, target_id, state, requested_by, requested_at, reference)
+   SELECT ${RECEIPT.replace(" FROM", ", g FROM")}`,
+  `INSERT INTO field_write (tenant_id, id, idempotency_key, input_hash, meeting_id, copy_id, crm_company_id, entity, target_id, state, requested_by, requested_at, position, field_key, value)
+   SELECT ${RECEIPT.replace(" FROM", ", 0, '', '1' FROM")}`,
+];
+const TABLES = INSERTS.flatMap((sql) => /^INSERT INTO (\w+)/.exec(sql)?.[1] ?? []);
+
+const database = useDatabase();
+let tenantId: number;
+let meetingId: string;
+
+beforeAll(async () => {
+  for (let index = 0; index <= SMALL.tenants; index += 1) {
+    tenantId = await database.tenantId(`tenant-${index}`);
+    for (const sql of INSERTS) await database.query(sql, [tenantId, index < SMALL.tenants ? SMALL.of : LARGE]);
+  }
+  const [first] = await database.query<{ id: string }>("SELECT md5($1::bigint || ':1') :: uuid AS id", [tenantId]);
+  meetingId = first?.id ?? "";
+  await settled(database, TABLES);
+}, 300_000);
+
+const newest = { first: 5, after: null, order: NEWEST_WRITE };
+const everybodys = { meetingId: null, by: null, idempotencyKey: null };
+
+// Each was seen red as it was before: all that the company has of it was read, for some as often as there are parents. `most`:
+// blocks of tables and indexes.
+test.each<[what: string, count: number, most: number, read: (copy: CopyScope) => Promise<unknown[]>]>([
+  ["a user", 1, 30, (copy) => readSetup(copy, CrmUserRow, [7])],
+  [
+    "the stages of pipelines",
+    20,
+    100,
+    (copy) =>
+      readStagesOf(
+        copy,
+        Array.from({ length: 20 }, (_, index) => index + 1),
+      ),
+  ],
+  ["a meeting", 1, 25, (copy) => readMeetings(copy, [meetingId])],
+  [
+    "the meeting before another one of the same deal",
+    1,
+    40,
+    (copy) => readPreviousMeetings(copy, [meetingId], new Date()),
+  ],
+  ["why it is not known who takes part in deals", 3, 60, (copy) => readDealLinks(copy, [1, 2, 3])],
+  ["the matched persons of an organization", 1, 200, (copy) => readPersonsOf(copy, [1], 5)],
+  ["the matched deals of an organization", 1, 200, (copy) => readOpenDealsOf(copy, "ORGANIZATION", [1], 5)],
+  ["the matched deals of a person", 1, 200, (copy) => readOpenDealsOf(copy, "PERSON", [1], 5)],
+  ["the next activity of a deal", 1, 30, (copy) => readNextActivities(copy, [1], new Date())],
+  ["a run", 1, 20, (copy) => readRunsById(copy, [meetingId])],
+  ["the last runs", 1, 30, async (copy) => [await readRunStatus(copy, 1)]],
+  ["a receipt", 1, 30, (copy) => readReceipts(copy, NOTE, [meetingId])],
+  ["the latest writes", 5, 60, async (copy) => (await readWrites(copy, everybodys, newest)).rows],
+  ["what silence is judged by", 1, 400, async (copy) => (await readQuietFacts(copy, [7], new Date()))?.deals ?? []],
+  ["how whole the copy is", 1, 60, async (copy) => (await readCopyState(copy)).unreadable],
+  [
+    "fields in words",
+    20,
+    150,
+    async (copy) => {
+      const records = Array.from({ length: 20 }, (_, index) => ({ "key-1": index + 1, "key-2": String(index + 1) }));
+      return readFields(copy, "DEAL", records, async () => []);
+    },
+  ],
+])("of thousands that a company has, %s is found without the others", async (_what, count, most, read) => {
+  const { found, blocks } = await reading(database, TABLES, tenantId, read);
+  expect(found).toHaveLength(count);
+  expect(blocks).toBeLessThan(most);
+});

@@ -1,0 +1,42 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { APPLICATION_ROLE } from "../../src/database/application-role";
+import { type CopyScope, Database } from "../../src/database/database";
+import type { TestDatabase } from "./database";
+
+const SETTLED_MS = 1_500;
+
+/** That were read of the tables and their indexes since the database began, with what is kept beside the rows. */
+async function blocksOf(database: TestDatabase, tables: readonly string[]): Promise<number> {
+  const [found] = await database.query<{ blocks: number }>(
+    `SELECT sum(coalesce(idx_blks_hit + idx_blks_read, 0) + heap_blks_hit + heap_blks_read
+       + coalesce(toast_blks_hit + toast_blks_read, 0))::int AS blocks FROM pg_statio_user_tables WHERE relname = ANY ($1)`,
+    [tables],
+  );
+  return found?.blocks ?? 0;
+}
+
+/** Of a database that was filled: waits until nothing more is told of what was written. */
+export async function settled(database: TestDatabase, tables: readonly string[]): Promise<void> {
+  await database.query("VACUUM ANALYZE");
+  for (let before = -1, now = 0; before !== now; await sleep(SETTLED_MS))
+    [before, now] = [now, await blocksOf(database, tables)];
+}
+
+/** What a read of an operation, whose plans are made without its values, finds in copy 1 of a tenant, and how many blocks it looks at. */
+export async function reading<T>(
+  database: TestDatabase,
+  tables: readonly string[],
+  tenantId: number,
+  read: (copy: CopyScope) => Promise<T>,
+): Promise<{ found: T; blocks: number }> {
+  await database.query("SELECT pg_stat_force_next_flush()");
+  const before = await blocksOf(database, tables);
+  const found = await new Database(database.dataSource).tenant(tenantId).transaction(async (scope) => {
+    await scope.rows(`SET LOCAL ROLE ${APPLICATION_ROLE}`);
+    await scope.rows("SET LOCAL plan_cache_mode = force_generic_plan");
+    const done = await read({ ...scope, copyId: 1 });
+    await scope.rows("SELECT pg_stat_force_next_flush()");
+    return done;
+  });
+  return { found, blocks: (await blocksOf(database, tables)) - before };
+}
