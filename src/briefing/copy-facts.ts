@@ -159,6 +159,8 @@ function readActivities(
 /** The stored part of a meeting's match that the next match needs. */
 interface StoredMatch {
   fingerprint: string;
+  /** What the meeting is about. */
+  dealId: number | null;
   /** The deal that the rules may not change. */
   kept: ChoiceFact | null;
   lastDeal: LastDeal | null;
@@ -169,9 +171,10 @@ interface StoredMatch {
  * meeting was about then, until it is about another: what another match wrote holds nothing.
  */
 const READ_STORED = `
-  SELECT m.meeting_id, m.fingerprint, m.last_deal, kept.deal_id, kept.by_user, EXISTS (
+  SELECT m.meeting_id AS "meetingId", m.fingerprint, m.last_deal AS "lastDeal", m.deal_id AS "dealId", kept.deal_id AS "keptId",
+    kept.by_user AS "byUser", EXISTS (
     SELECT 1 FROM synced_copy c JOIN deal d ON d.tenant_id = $1 AND d.copy_id = c.id
-    WHERE c.tenant_id = $1 AND c.id = $2 AND c.crm_company_id = kept.company_id AND d.crm_id = kept.deal_id) AS is_there
+    WHERE c.tenant_id = $1 AND c.id = $2 AND c.crm_company_id = kept.company_id AND d.crm_id = kept.deal_id) AS "isThere"
   FROM meeting_match m LEFT JOIN LATERAL (
     SELECT m.chosen_deal_id AS deal_id, m.chosen_company_id AS company_id, true AS by_user
     WHERE m.chosen_deal_id IS NOT NULL
@@ -187,13 +190,11 @@ const READ_STORED = `
   ) kept ON true
   WHERE m.tenant_id = $1 AND m.meeting_id = ANY ($3)`;
 
-interface StoredRow {
-  meeting_id: string;
-  fingerprint: string;
-  last_deal: LastDeal | null;
-  deal_id: number | null;
-  by_user: boolean | null;
-  is_there: boolean;
+interface StoredRow extends Omit<StoredMatch, "kept"> {
+  meetingId: string;
+  keptId: number | null;
+  byUser: boolean | null;
+  isThere: boolean;
 }
 
 /** By meeting; those without a match are left out. */
@@ -203,17 +204,13 @@ export async function readStored(
   meetingIds: readonly string[],
 ): Promise<Map<string, StoredMatch>> {
   const found = await rows<StoredRow>(READ_STORED, [tenantId, copyId, meetingIds], {
-    meeting_id: "text",
-    fingerprint: "text",
-    last_deal: "json",
-    deal_id: "number",
-    by_user: "flag",
-    is_there: "flag",
+    ...{ meetingId: "text", fingerprint: "text", lastDeal: "json", dealId: "number" },
+    ...{ keptId: "number", byUser: "flag", isThere: "flag" },
   });
   return new Map(
-    found.map(({ meeting_id, fingerprint, last_deal: lastDeal, deal_id: dealId, by_user, is_there: isThere }) => {
-      const kept = dealId === null ? null : { dealId, isThere, written: by_user ? null : lastDeal };
-      return [meeting_id, { fingerprint, kept, lastDeal }];
+    found.map(({ meetingId, keptId, byUser, isThere, ...stored }) => {
+      const kept = keptId === null ? null : { dealId: keptId, isThere, written: byUser ? null : stored.lastDeal };
+      return [meetingId, { ...stored, kept }];
     }),
   );
 }

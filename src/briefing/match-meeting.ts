@@ -9,7 +9,7 @@ import { normalizeAddress } from "../platform/email-address";
 import { readCopyFacts, readStored } from "./copy-facts";
 import type { MeetingFact } from "./matching/facts";
 import { cancelled, type Match, match, matchUnconnected } from "./matching/match";
-import { type AttendeeInput, readAttendees } from "./meeting-rows";
+import { type AttendeeInput, readAttendees, replaceReadable } from "./meeting-rows";
 import { judgeMatched } from "./quiet/stored-silence";
 
 /** A meeting as it is matched: itself and who attends. */
@@ -27,6 +27,15 @@ export async function lockMeeting(
   const lock = { mode: "pessimistic_write" } as const;
   const row = await typed((orm) => orm.findOne(MeetingRow, { where: { tenantId, id }, lock }));
   return row && { row, attendees: await readAttendees(scope, [id]) };
+}
+
+/** The same for several, without those that somebody else has at this moment: who waits for several may wait for each other. */
+export async function lockMeetings(scope: TenantScope, ids: readonly string[]): Promise<MatchableMeeting[]> {
+  const { tenantId, entities } = scope;
+  const sql = "SELECT * FROM meeting WHERE tenant_id = $1 AND id = ANY ($2) FOR UPDATE SKIP LOCKED";
+  const found = await entities(MeetingRow, sql, [tenantId, ids]);
+  const attendees = await readAttendees(scope, ids);
+  return found.map((row) => ({ row, attendees: attendees.filter(({ meetingId }) => meetingId === row.id) }));
 }
 
 /**
@@ -51,11 +60,12 @@ export async function matchMeetings(
   const [{ copyId = null } = {}] = found;
   // A copy that was retired meanwhile is being purged: a row that came now would stay for ever.
   if (copyId !== null && (await holdCopyToJudge(scope, copyId))) {
-    const before = await dropReadable(scope, found.map(idOf));
-    await storeReadable(scope, copyId, found);
-    const readable = found.flatMap(({ match }) => match.readable).filter(({ entity }) => entity === "DEAL");
-    const deals = { before, after: readable.map(({ crmId }) => crmId) };
-    await judgeMatched({ ...scope, copyId }, deals, now, occasion === "FIRST" ? "AS_A_WHOLE" : "EACH");
+    const copy = { ...scope, copyId };
+    const readable = found.flatMap((one) => one.match.readable.map((record) => ({ meetingId: idOf(one), ...record })));
+    const { left, matchedFirst } = await replaceReadable(copy, found.map(idOf), readable);
+    // A verdict hangs on what a meeting is about, and not on what else it could be about.
+    const changed = [...matchedFirst, ...found.flatMap(aboutOf)];
+    await judgeMatched(copy, { left, changed }, now, occasion === "FIRST" ? "AS_A_WHOLE" : "EACH");
   }
   if (occasion !== "FIRST") await notifyOf(scope, MEETING_MATCHED, found.filter(isChanged).map(idOf));
 }
@@ -76,12 +86,16 @@ interface FoundMatch {
   storedFingerprint: string | null;
   /** What it was about before; null where a person says that the rules decide. */
   before: LastDeal | null;
+  /** The deal that counted it as contact until now. */
+  storedDealId: number | null;
   /** It is cancelled, or its deal may not have been read yet. */
   isUnknown: boolean;
 }
 
 const isChanged = ({ fingerprint, storedFingerprint }: FoundMatch) => fingerprint !== storedFingerprint;
 const idOf = ({ meeting }: FoundMatch) => meeting.row.id;
+const aboutOf = ({ storedDealId, match: { deal } }: FoundMatch) =>
+  [storedDealId, deal.dealId].filter((dealId) => dealId !== null);
 
 /** In the order of `meetings`, with a number of statements that does not depend on theirs. */
 async function findMatches(
@@ -97,14 +111,19 @@ async function findMatches(
   const copy = copyId === null ? null : await readCopyFacts({ ...scope, copyId }, facts, keptIds);
   return meetings.map((meeting) => {
     const fact = factOf(meeting);
-    const { kept = null, lastDeal = null, fingerprint: storedFingerprint = null } = stored.get(meeting.row.id) ?? {};
+    const {
+      kept = null,
+      lastDeal = null,
+      dealId: storedDealId = null,
+      fingerprint: storedFingerprint = null,
+    } = stored.get(meeting.row.id) ?? {};
     const isFree = occasion === "UNCHOSEN";
     const held = copy ? match(fact, copy, isFree ? null : kept, occasion === "RECORDED") : matchUnconnected(fact);
     const found = meeting.row.cancelledAt === null ? held : cancelled(held);
     const fingerprint = fingerprintOf(copyId, found);
     const before = isFree ? null : lastDeal;
     const isUnknown = meeting.row.cancelledAt !== null || copy === null || copy.unread.length > 0;
-    return { meeting, copyId, match: found, fingerprint, storedFingerprint, before, isUnknown };
+    return { meeting, copyId, match: found, fingerprint, storedFingerprint, before, storedDealId, isUnknown };
   });
 }
 
@@ -178,30 +197,3 @@ const STORE_MATCHES = `
 export const DROP_CHOICES = `
   UPDATE meeting_match SET chosen_deal_id = NULL, chosen_company_id = NULL, chosen_by = NULL, chosen_at = NULL
   WHERE tenant_id = $1 AND meeting_id = ANY ($2)`;
-
-/** @returns the deals among it: what meetings were about, and what their next match may be about no more */
-async function dropReadable({ tenantId, rows }: TenantScope, meetingIds: readonly string[]): Promise<number[]> {
-  const gone = await rows<{ id: number; entity: string }>(
-    "DELETE FROM matched_record WHERE tenant_id = $1 AND meeting_id = ANY ($2) RETURNING crm_id AS id, entity",
-    [tenantId, meetingIds],
-    { id: "number", entity: "text" },
-  );
-  return gone.filter(({ entity }) => entity === "DEAL").map(({ id }) => id);
-}
-
-async function storeReadable(
-  { tenantId, rows }: TenantScope,
-  copyId: number,
-  found: readonly FoundMatch[],
-): Promise<void> {
-  const stored = found.flatMap(({ meeting, match: { readable } }) =>
-    readable.map((record) => ({ meetingId: meeting.row.id, ...record })),
-  );
-  await rows(
-    `INSERT INTO matched_record (tenant_id, copy_id, entity, crm_id, meeting_id)
-     SELECT $1, $2, r.entity, r."crmId", r."meetingId"
-     FROM jsonb_to_recordset($3::jsonb) AS r ("meetingId" uuid, entity text, "crmId" bigint)
-     ON CONFLICT DO NOTHING`,
-    [tenantId, copyId, jsonRows(stored)],
-  );
-}

@@ -6,7 +6,14 @@ import type { MeetingAttendeeRow, MeetingRow } from "../entities/meeting";
 import type { SyncResource } from "../entities/sync-run";
 import { type Clock, DAY_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
-import { findOutdated, lockMeeting, type MatchableMeeting, matchMeetings, type Occasion } from "./match-meeting";
+import {
+  findOutdated,
+  lockMeeting,
+  lockMeetings,
+  type MatchableMeeting,
+  matchMeetings,
+  type Occasion,
+} from "./match-meeting";
 import { MATCHED_LISTS } from "./matching/facts";
 import { readAttendees } from "./meeting-rows";
 
@@ -14,6 +21,8 @@ import { readAttendees } from "./meeting-rows";
 const REMATCH_FOR_MS = 30 * DAY_MS;
 /** Meetings that are looked at with one set of statements; a town hall has 500 attendees. */
 const BATCH = 50;
+/** Meetings matched again in one transaction, which judges the deals that they are the first to match. */
+const TOGETHER = 10;
 /** The lists that a match is made of: no change of pipelines, stages or notes changes one. */
 const MATTERS: readonly SyncResource[] = [
   "USERS",
@@ -26,9 +35,9 @@ const MATTERS: readonly SyncResource[] = [
 
 /**
  * Matching again after a sync: the tenant's meetings of the last 30 days and of the future, and of those only the ones
- * about which the copy now says something else. Against a new copy nothing was matched yet, so it gets them all, until the
- * lists that a match is made of were each read to their end. The copy remembers up to which run this is done, so what one
- * job left undone is done by the next.
+ * about which the copy now says something else. Against a new copy nothing was matched yet, so it gets them all, and all once
+ * more when the lists that a match is made of were each read to their end. The copy remembers up to which run this is done, so
+ * what one job left undone is done by the next.
  */
 export class Rematching {
   constructor(
@@ -42,44 +51,58 @@ export class Rematching {
     const due = await whatIsDue(scope);
     if (!due) return;
     if (due.isChanged && !(await this.#rematchAll(scope, due, stop))) return;
-    if (!due.isWhole) return;
     await scope.rows(
-      `UPDATE synced_copy SET rematched_at = $3
+      `UPDATE synced_copy SET rematched_at = $3, matched_as_whole = matched_as_whole OR $4
        WHERE tenant_id = $1 AND id = $2 AND (rematched_at IS NULL OR rematched_at < $3)`,
-      [tenantId, due.copyId, due.until],
+      [tenantId, due.copyId, due.until, due.isWhole],
     );
   }
 
   /** @returns false where meetings are left to the next time */
-  async #rematchAll(scope: TenantScope, { copyId, isNew }: Due, stop: AbortSignal): Promise<boolean> {
-    const since = isNew ? null : new Date(this.clock().getTime() - REMATCH_FOR_MS);
+  async #rematchAll(scope: TenantScope, { copyId, isOfAll }: Due, stop: AbortSignal): Promise<boolean> {
+    const since = isOfAll ? null : new Date(this.clock().getTime() - REMATCH_FOR_MS);
     const total = await countMeetingsSince(scope, since);
     let failed = 0;
     let done = 0;
     for (let last: PagePosition | null | undefined = null; last !== undefined; ) {
       const page = await readMeetingsSince(scope, since, last, BATCH);
       if (total > 0) await tellProgress(scope, copyId, { done, total });
-      for (const { row } of page.length > 0 ? await findOutdated(scope, page) : []) {
+      const outdated = page.length > 0 ? (await findOutdated(scope, page)).map(({ row }) => row.id) : [];
+      for (let from = 0; from < outdated.length; from += TOGETHER) {
         if (stop.aborted) return false;
-        failed += (await this.#rematch(scope.tenantId, row.id, isNew ? "FIRST" : "SYNCED")) ? 0 : 1;
+        failed += await this.#rematch(scope, outdated.slice(from, from + TOGETHER), isOfAll ? "FIRST" : "SYNCED");
       }
       done = Math.min(done + page.length, total);
       last = page.length < BATCH ? undefined : page.at(-1)?.row;
     }
     if (total > 0) await tellProgress(scope, copyId, null);
-    if (isNew) await notify(scope, CONNECTION_CHANGED);
+    if (isOfAll) await notify(scope, CONNECTION_CHANGED);
     return failed === 0;
   }
 
-  /** One meeting's failure is its own. */
-  async #rematch(tenantId: number, meetingId: string, occasion: Occasion): Promise<boolean> {
+  /** Together, and alone those for which that fails: one meeting's failure is its own. @returns how many have failed */
+  async #rematch(tenant: TenantScope, meetingIds: readonly string[], occasion: Occasion): Promise<number> {
+    const done = await tenant
+      .transaction(async (scope) => {
+        const meetings = await lockMeetings(scope, meetingIds);
+        if (meetings.length > 0) await matchMeetings(scope, meetings, this.clock(), occasion);
+        return new Set(meetings.map(({ row }) => row.id));
+      })
+      .catch(() => new Set<string>());
+    let failed = 0;
+    for (const id of meetingIds) if (!done.has(id)) failed += (await this.#rematchAlone(tenant, id, occasion)) ? 0 : 1;
+    return failed;
+  }
+
+  async #rematchAlone(tenant: TenantScope, meetingId: string, occasion: Occasion): Promise<boolean> {
     try {
-      await this.database.tenant(tenantId).transaction(async (scope) => {
+      await tenant.transaction(async (scope) => {
         const meeting = await lockMeeting(scope, meetingId);
         if (meeting) await matchMeetings(scope, [meeting], this.clock(), occasion);
       });
       return true;
     } catch (error) {
+      const { tenantId } = tenant;
       this.logger.error({ err: error, tenantId, meetingId }, "a meeting could not be matched again; the others are");
       return false;
     }
@@ -152,8 +175,8 @@ interface Due {
   /** The end of the last run that this covers. */
   until: Date;
   isChanged: boolean;
-  /** Meetings of any age were matched to a part of the copy at most. */
-  isNew: boolean;
+  /** Meetings of any age: none was matched to the copy yet, or to a part of it only that is whole by now. */
+  isOfAll: boolean;
   /** Every list that a match is made of was read to its end. */
   isWhole: boolean;
 }
@@ -175,6 +198,6 @@ async function whatIsDue(scope: TenantScope): Promise<Due | null> {
   );
   if (!ended?.until) return null;
   const { until, is_whole: isWhole, is_changed } = ended;
-  const isNew = copy.rematchedAt === null;
-  return { copyId: copy.id, until, isNew, isWhole, isChanged: isNew || is_changed === true };
+  const isOfAll = copy.rematchedAt === null || (isWhole && !copy.matchedAsWhole);
+  return { copyId: copy.id, until, isOfAll, isWhole, isChanged: isOfAll || is_changed === true };
 }

@@ -5,6 +5,7 @@ import { KeepOut } from "../../src/connections/keep-out";
 import { Database } from "../../src/database/database";
 import { Keyring } from "../../src/platform/keyring";
 import { createLogger } from "../../src/platform/logger";
+import { areDealsOfMeetingsDue } from "../../src/sync/participant-queue";
 import { seller } from "../support/notes";
 import { recordMeeting } from "../support/stories";
 import { useService } from "../support/world";
@@ -61,9 +62,34 @@ test("the number of statements is the same for a meeting with two attendees and 
   expect(await statements(record(everyone.slice(0, 2)))).toBe(few + 2);
 });
 
+/** Which version of its rows each of the tenant's records is. */
+const versions = async (table: string) =>
+  database.query(`SELECT t.xmin::text, t.ctid::text FROM ${table} t WHERE tenant_id = $1 ORDER BY t.ctid`, [
+    actor.tenantId,
+  ]);
+
+// Seen red: each match wrote anew what its meeting makes readable, and judged all of its deals, of which it may be about one.
+test("a meeting that says the same again, about deals of which one may be meant, writes none of them", async () => {
+  const again = record([simulator.company.stories.severalDeals.email]);
+  await again(new Database(database.dataSource));
+  const before = [await versions("matched_record"), await versions("deal_silence")];
+  await again(new Database(database.dataSource));
+  expect([await versions("matched_record"), await versions("deal_silence")]).toEqual(before);
+});
+
+test("whether deals wait that meetings may be about is one look where none waits at all", async () => {
+  const [live] = await database.query<{ id: number }>("SELECT id FROM synced_copy WHERE tenant_id = $1", [
+    actor.tenantId,
+  ]);
+  const look = (db: Database) =>
+    areDealsOfMeetingsDue({ ...db.tenant(actor.tenantId), copyId: live?.id ?? 0 }, new Date());
+  expect(await statements(look)).toBe(1);
+});
+
+const rematch = (db: Database) =>
+  new Rematching(db, () => new Date(), createLogger("silent")).run(actor.tenantId, new AbortController().signal);
+
 test("looking through meetings that a sync does not touch costs one set of statements for fifty of them", async () => {
-  const rematch = (db: Database) =>
-    new Rematching(db, () => new Date(), createLogger("silent")).run(actor.tenantId, new AbortController().signal);
   const forget = () =>
     database.query(
       "UPDATE synced_copy SET rematched_at = NULL WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme')",
@@ -77,4 +103,23 @@ test("looking through meetings that a sync does not touch costs one set of state
   await forget();
   expect(await statements(rematch)).toBe(few);
   expect(await statements(rematch)).toBeLessThanOrEqual(3);
+});
+
+// Seen red: while a list was refused for long, each run looked through all meetings that there are.
+test("against a copy that is not whole all meetings are matched once, and once more when it is", async () => {
+  const set = (sql: string) => database.query(`${sql} WHERE tenant_id = $1`, [actor.tenantId]);
+  const runEnds = () => set("UPDATE sync_run SET finished_at = date_trunc('milliseconds', now())");
+  await set("UPDATE sync_list SET watermark = CASE WHEN resource <> 'USERS' THEN watermark END");
+  await set("UPDATE synced_copy SET rematched_at = NULL, matched_as_whole = false");
+  await runEnds();
+  expect(await statements(rematch)).toBeGreaterThan(6);
+  expect(await statements(rematch)).toBeLessThanOrEqual(3);
+  await set("UPDATE sync_step SET written = 0, removed = 0");
+  await runEnds();
+  expect(await statements(rematch)).toBeLessThanOrEqual(4);
+  await set("UPDATE sync_list SET watermark = coalesce(watermark, now())");
+  await runEnds();
+  expect(await statements(rematch)).toBeGreaterThan(6);
+  await runEnds();
+  expect(await statements(rematch)).toBeLessThanOrEqual(4);
 });

@@ -237,7 +237,7 @@ test("what changes while a deal is not matched is told when it is again, also wh
   await write("They called.");
   await inCopy((copy) => judgeDeals(copy, [1], now));
   await database.query("DELETE FROM matched_record WHERE tenant_id = $1", [initech]);
-  await inCopy((copy) => judgeMatched(copy, { before: [1], after: [] }, now, "EACH"));
+  await inCopy((copy) => judgeMatched(copy, { left: [1], changed: [] }, now, "EACH"));
   await write("They called again.");
   await database.query("DELETE FROM note WHERE tenant_id = $1", [initech]);
   await database.query("UPDATE person SET last_incoming_mail_time = NULL WHERE tenant_id = $1", [initech]);
@@ -245,7 +245,7 @@ test("what changes while a deal is not matched is told when it is again, also wh
     "INSERT INTO matched_record SELECT $1, 5, 'DEAL', 1, min(id::text)::uuid FROM meeting WHERE tenant_id = $1",
     [initech],
   );
-  await inCopy((copy) => judgeMatched(copy, { before: [], after: [1] }, now, "EACH"));
+  await inCopy((copy) => judgeMatched(copy, { left: [], changed: [1] }, now, "EACH"));
   const told = await database.query("SELECT was, became FROM deal_change WHERE tenant_id = $1 AND kind = 'VERDICT'", [
     initech,
   ]);

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { CONNECTION_CHANGED, notify } from "../../database/between-processes";
-import { type CopyScope, rowsOf } from "../../database/database";
+import { type CopyScope } from "../../database/database";
+import { rowsOf } from "../../database/rows";
 import { jsonRows } from "../../database/upsert";
 import type { SyncResource } from "../../entities/sync-run";
 import type { DealFacts, QuietRules } from "./facts";
@@ -99,17 +100,16 @@ export async function judgeChanged(
 }
 
 /**
- * Judges deals anew of which some may be matched no more, and others for the first time. What changes while a deal is not
- * matched is told as one flip when it is again.
+ * Of deals that a meeting has left those are let go that no other matches; the changed ones are judged anew, or for the first
+ * time. What changes while a deal is not matched is told as one flip when it is again.
  */
 export async function judgeMatched(
   copy: CopyScope,
-  { before, after }: { before: readonly number[]; after: readonly number[] },
+  { left, changed }: { left: readonly number[]; changed: readonly number[] },
   now: Date,
   telling: Telling,
 ): Promise<void> {
-  const left = before.filter((dealId) => !after.includes(dealId));
-  const judged = new Set([...left, ...after]);
+  const judged = new Set(changed);
   for (const dealId of await letGo(copy, left)) judged.delete(dealId);
   await judgeDeals(copy, [...judged], now, telling);
 }
