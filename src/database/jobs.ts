@@ -39,13 +39,15 @@ export async function enqueueJob<Payload extends { tenantId: number }>(
 
 /**
  * SQL: whether the job of a kind for `subject` waits, or was taken later than `since`. One that was taken before that has
- * gone with the worker that took it: the queue itself would wait four hours. Both are expressions of the statement, whose
+ * gone with the worker that took it: the queue itself would wait four hours. One that the queue has given up is tried anew
+ * a few times a day, so that what has hindered it may be mended. Both are expressions of the statement, whose
  * tenants' rows stand in a CTE AS MATERIALIZED: a cluster joins no table of its shards with the queue.
  */
 export const hasLiveJob = ({ name }: { name: string }, subject: string, since: string) =>
   `EXISTS (
     SELECT 1 FROM graphile_worker.jobs j
-    WHERE j.key = '${name}:' || ${subject} AND (j.locked_at IS NULL OR j.locked_at > ${since}))`;
+    WHERE j.key = '${name}:' || ${subject} AND (j.locked_at IS NULL OR j.locked_at > ${since})
+      AND (j.attempts < j.max_attempts OR j.run_at > now() - interval '6 hours'))`;
 
 export interface QueueState {
   /** Jobs that are due and that no worker has taken; those that were given up are not due any more. */

@@ -336,6 +336,26 @@ test("a sweep leaves a purge alone whose job waits", async () => {
   expect(job).toEqual({ waits: true });
 });
 
+// Seen red: whatever the queue had given up counted as a job that waits, for ever.
+test("a purge that the queue has given up is tried anew hours later, when its cause may have been mended", async () => {
+  const copyId = await retiredCopy(await connected());
+  const key = `purge_copy:${copyId}`;
+  const giveUp = (ago: string) =>
+    database.query(
+      "UPDATE graphile_worker._private_jobs SET attempts = max_attempts, run_at = now() - $2::interval WHERE key = $1",
+      [key, ago],
+    );
+  const isGivenUp = async () => {
+    await sweepPurges(db, createLogger("silent"));
+    const sql = "SELECT 1 FROM graphile_worker.jobs WHERE key = $1 AND attempts = max_attempts";
+    return (await database.query(sql, [key])).length > 0;
+  };
+  await giveUp("1 hour");
+  expect(await isGivenUp()).toBe(true);
+  await giveUp("7 hours");
+  expect(await isGivenUp()).toBe(false);
+});
+
 test("a purge never touches a live copy, nor another tenant's under its own name", async () => {
   const [mine, other] = [await connected(), await connected()];
   const before = await rowsOfCopy(database, mine.copyId);
