@@ -62,10 +62,12 @@ export class Boundaries {
 
   /** Tells of what has begun since the last time. @returns the next boundary; null: none is stored */
   async pass(signal?: AbortSignal): Promise<Date | null> {
+    // Of these nothing can be claimed just now: those behind them do not wait for it.
+    const held = new Set<number>();
     for (;;) {
       const next = await this.#next();
       const isDue = next !== null && next <= this.clock() && !signal?.aborted;
-      if (!isDue || (await this.#passDue()) === 0) return next;
+      if (!isDue || !(await this.#passDue(held))) return next;
     }
   }
 
@@ -79,23 +81,26 @@ export class Boundaries {
     return found?.at ?? null;
   }
 
-  /** @returns how many were claimed; another worker, or who judges the deals at this moment, may have been first */
-  async #passDue(): Promise<number> {
+  /**
+   * @param held copies of which nothing could be claimed: another worker, or who judges the deals at this moment, was first
+   * @returns whether any was due of the others
+   */
+  async #passDue(held: Set<number>): Promise<boolean> {
     const now = this.clock();
     const due = await this.database.acrossTenants<BegunInCopy>(
       `SELECT tenant_id AS "tenantId", copy_id AS "copyId", jsonb_agg(jsonb_build_object('dealId', deal_id, 'phase', phase)) AS phases
        FROM (SELECT tenant_id, copy_id, deal_id, phase FROM deal_silence
-             WHERE NOT is_told AND holds_from <= $1 ORDER BY holds_from LIMIT ${BATCH}) due
+             WHERE NOT is_told AND holds_from <= $1 AND copy_id <> ALL ($2) ORDER BY holds_from LIMIT ${BATCH}) due
        GROUP BY tenant_id, copy_id`,
-      [now],
+      [now, [...held]],
       { tenantId: "number", copyId: "number", phases: "json" },
     );
-    let claimed = 0;
     const pass = async (begun: BegunInCopy) => {
-      claimed += await this.#claim(begun, now);
+      held.add(begun.copyId);
+      if ((await this.#claim(begun, now)) > 0) held.delete(begun.copyId);
     };
     await forEachLogged(due, pass, this.logger);
-    return claimed;
+    return due.length > 0;
   }
 
   #claim({ tenantId, copyId, phases }: BegunInCopy, now: Date): Promise<number> {
