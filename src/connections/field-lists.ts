@@ -10,7 +10,7 @@ import { holdLiveCopy } from "./copies";
 /** Names of fields and options may be changed at any time, and no record says so. */
 const READ_EVERY_MS = DAY_MS;
 /** However often records name something unknown, and however often it fails. */
-const ASK_APART_MS = HOUR_MS;
+export const ASK_APART_MS = HOUR_MS;
 /** Unknown names that are kept of an entity. A company has a few hundred fields; with more unknown ones the list is due anyway. */
 const MOST_UNKNOWN = 500;
 

@@ -18,7 +18,7 @@ import {
   NOT_CONNECTED,
   readConnection,
 } from "./connection";
-import { keepLiveList } from "./field-lists";
+import { ASK_APART_MS, keepLiveList } from "./field-lists";
 
 export type FieldListRefusal = "NOT_CONNECTED" | "NEEDS_REAUTHORIZATION" | "CRM_UNAVAILABLE";
 
@@ -107,9 +107,10 @@ export class FieldMappings {
     });
   }
 
-  /** After a sync: one list for each nominated field, and no request where none is nominated. */
+  /** After a sync: one list for each nominated field, but for one that was in order within the hour: each list is paid for. */
   async refresh(tenantId: number): Promise<void> {
-    for (const { entity } of await readFieldMappings(this.parts.database.tenant(tenantId))) {
+    for (const { entity, health, checkedAt } of await readFieldMappings(this.parts.database.tenant(tenantId))) {
+      if (health === "OK" && Math.abs(this.parts.clock().getTime() - checkedAt.getTime()) < ASK_APART_MS) continue;
       const list = await this.fields(tenantId, entity);
       if (list.ok) continue;
       this.parts.logger.warn({ tenantId, entity, code: list.code }, "a nominated field could not be looked at");
