@@ -24,6 +24,8 @@ const MAX_SUBSCRIPTIONS = 20;
 /** Characters of a subscription's id; clients take a UUID. */
 const MAX_ID_LENGTH = 100;
 
+const ALL_SKIPPED = "The subscription's field is skipped by @skip or @include: do not subscribe, or do not skip it.";
+
 const SUBSCRIPTIONS_ONLY = "This socket serves subscriptions. Send queries and mutations by POST to /graphql.";
 
 /** Decides which subscriptions are begun. */
@@ -50,6 +52,8 @@ export class SubscriptionChecks {
     if (!("size" in read)) return read;
     const tooLarge = refusalOfSize(read.size, MAX_EVENT_COST);
     if (tooLarge) return [tooLarge];
+    // Each is an object; graphql-js would fail to find the one field that is listened to.
+    if (read.size.cost === 0) return [errorOf("BAD_USER_INPUT", ALL_SKIPPED)];
     const { document, operationName, variables } = read;
     return { schema: this.schema, document, operationName, variableValues: variables };
   }

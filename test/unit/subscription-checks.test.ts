@@ -46,6 +46,23 @@ test("a variable that is null where none may be is refused, and does not end the
   expect("document" in checked || checked.map(({ extensions }) => extensions.code)).toEqual(["BAD_USER_INPUT"]);
 });
 
+// Seen red: the library's rule threw, which ended the socket and all of its subscriptions, and by POST was a bug of ours.
+test.each([
+  ["by a variable", "subscription ($no: Boolean!) { runs @skip(if: $no) { state } }", "GRAPHQL_VALIDATION_FAILED"],
+  [
+    "by a variable, in a fragment",
+    "subscription ($yes: Boolean!) { ...F @include(if: $yes) } fragment F on Subscription { runs { state } }",
+    "GRAPHQL_VALIDATION_FAILED",
+  ],
+  ["always", "subscription { runs @skip(if: true) { state } }", "BAD_USER_INPUT"],
+])("a subscription whose own field is skipped %s is refused, each time it comes", (_how, query, code) => {
+  const checks = make();
+  for (const value of [true, false]) {
+    const checked = checks.check({ query, variables: { yes: value, no: value } }, 1);
+    expect("document" in checked || checked.map(({ extensions }) => extensions.code)).toEqual([code]);
+  }
+});
+
 test("what is wrong is what the client may read", () => {
   const checked = make().check({ query: "subscription { runs { nothing } }" }, 1);
   expect("document" in checked || checked.every((error) => error instanceof GraphQLError)).toBe(true);
