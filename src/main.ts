@@ -8,7 +8,7 @@ import { lineOf } from "./operator/checks";
 import { COMMANDS } from "./operator/commands";
 import { type ProbeReport, probeCrm, reportInto, wordsOf } from "./operator/crm-probe";
 import { examine } from "./operator/doctor";
-import { systemClock } from "./platform/clock";
+import { SECOND_MS, systemClock } from "./platform/clock";
 import { type Config, readConfig } from "./platform/config";
 import { messageOf, ServiceError } from "./platform/errors";
 import { createLogger, type Logger } from "./platform/logger";
@@ -60,20 +60,36 @@ async function probeWith(config: Config, logger: Logger, tenant: string): Promis
   });
 }
 
+class LateEndError extends ServiceError {
+  readonly code = "LATE_END";
+}
+
 class UnknownCommandError extends ServiceError {
   readonly code = "UNKNOWN_COMMAND";
 }
+
+/**
+ * From the signal on; what is in hand is finished or called off before. A database that is silent answers no session's
+ * end either, and whoever started the process would have to kill it.
+ */
+const ENDS_WITHIN_MS = 70 * SECOND_MS;
+/** npm hands a signal on that a terminal or an init has sent to the whole group: that is the same one. */
+const SAME_SIGNAL_MS = SECOND_MS;
 
 async function serve(config: Config, logger: Logger): Promise<void> {
   // The job library rejects a promise of its own that nobody can hear when it loses its database session at the wrong
   // moment. Its runner is started again; ending the process would only cut the requests and pages in hand.
   process.on("unhandledRejection", (error) => logger.error({ err: error }, "a rejection that nobody handled"));
   const app = createApp(config, logger);
-  let stopping = false;
+  let stoppingSince: number | null = null;
   for (const signal of SIGNALS) {
     process.on(signal, () => {
-      if (stopping) process.exit(1);
-      stopping = true;
+      if (stoppingSince !== null) {
+        if (performance.now() - stoppingSince > SAME_SIGNAL_MS) process.exit(1);
+        return;
+      }
+      stoppingSince = performance.now();
+      setTimeout(() => fail(new LateEndError("It did not end in time and was ended.")), ENDS_WITHIN_MS).unref();
       logger.info({ signal }, "stopping: requests and pages in hand are finished first; the signal again ends at once");
       app.stop().then(
         () => process.exit(0),

@@ -6,6 +6,7 @@ import type { UninstallOutcome, Uninstalls } from "../connections/uninstalls";
 import type { Database } from "../database/database";
 import { readQueueState } from "../database/jobs";
 import { SYNC_KINDS, SYNC_RESOURCES } from "../entities/sync-run";
+import { SECOND_MS } from "../platform/clock";
 import { codeOf, messageOf, ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
@@ -131,9 +132,10 @@ export async function startMetricsServer(
 ): Promise<() => Promise<void>> {
   const fastify = Fastify({ logger: false, forceCloseConnections: true });
   const { registry } = metrics;
+  const readStored = storedReader(metrics, database);
   beginSeries(metrics);
   fastify.get("/metrics", async (_request, reply) => {
-    await setStored(metrics, database);
+    await readStored();
     reply.header("content-type", registry.contentType);
     return registry.metrics();
   });
@@ -154,6 +156,24 @@ export function beginSeries(metrics: Metrics): void {
   }
   metrics.uninstallCallbacks.inc({ outcome: "REFUSED" }, 0);
   metrics.connectionsEnded.inc({ reason: "crowded" }, 0);
+}
+
+/**
+ * Within so long, whatever the database does: by these metrics it is asked whether a worker lives (3 s in compose.yaml), and
+ * one that is silent is no reason to start it again.
+ */
+const STORED_WAIT_MS = 2 * SECOND_MS;
+
+/** One reading at a time, however often metrics are asked for; they do without one that takes too long. */
+function storedReader(metrics: Metrics, database: Database): () => Promise<void> {
+  let reading: Promise<void> | null = null;
+  return async () => {
+    reading ??= setStored(metrics, database).finally(() => {
+      reading = null;
+    });
+    const isLate = await Promise.race([reading.then(() => false), sleep(STORED_WAIT_MS, true, { ref: false })]);
+    if (isLate) for (const gauge of Object.values(metrics.stored)) gauge.remove();
+  };
 }
 
 async function setStored({ stored }: Metrics, database: Database): Promise<void> {

@@ -48,12 +48,16 @@ afterAll(async () => {
 /** One address for a database that comes back on another port. */
 interface Gate {
   port: number;
+  /** From now on nothing comes through, and nobody is told: a network or a server that is frozen. */
+  silence(): void;
   close(): Promise<void>;
 }
 
 async function openGate(portNow: () => number): Promise<Gate> {
   const open = new Set<Socket>();
+  let silent = false;
   const server: Server = createServer((inward) => {
+    if (silent) return void open.add(inward.pause());
     const outward = createConnection(portNow(), "127.0.0.1");
     for (const [from, to] of [
       [inward, outward],
@@ -75,7 +79,11 @@ async function openGate(portNow: () => number): Promise<Gate> {
       server.close(() => resolve());
       for (const socket of open) socket.destroy();
     });
-  return { port, close };
+  const silence = () => {
+    silent = true;
+    for (const socket of open) socket.unpipe().pause();
+  };
+  return { port, silence, close };
 }
 
 async function ask<T>(query: string, variables: object = {}): Promise<GraphQLAnswer<T>> {
@@ -133,3 +141,18 @@ test("the database goes away and comes back: no exit, clear answers meanwhile, a
   await watching.end();
   expect(program.child.exitCode).toBeNull();
 }, 90_000);
+
+// Seen red: metrics waited for each of their statements, a minute and more, and whoever asks by them whether a worker
+// lives ended it; the end waited for sessions that nobody ends.
+test("a database that is silent holds up neither what is asked of the process itself nor its end", async () => {
+  await stored();
+  gate.silence();
+  const askedAt = performance.now();
+  expect([...(await stored())]).toEqual([]);
+  expect(performance.now() - askedAt).toBeLessThan(3_000);
+  expect(await status("/healthz")).toBe(200);
+  const toldAt = performance.now();
+  program.child.kill("SIGTERM");
+  await program.ended;
+  expect(performance.now() - toldAt).toBeLessThan(75_000);
+}, 120_000);

@@ -1,3 +1,5 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Pool } from "undici";
 import WebSocket from "ws";
@@ -106,3 +108,35 @@ test("a worker takes no more jobs while its process finishes a request, which en
   const jobs = await database.query("SELECT 1 FROM graphile_worker.jobs WHERE task_identifier = 'sync_run'");
   expect(jobs).toHaveLength(1);
 });
+
+// Seen red: npm's shell died of the signal, and the service went on with nobody above it; without a shell the signal came
+// twice, and the second one cut what was in hand.
+test.each([
+  ["npm alone is told", (npm: number) => process.kill(npm, "SIGTERM")],
+  ["npm and all below it are told", (npm: number) => process.kill(-npm, "SIGINT")],
+])(
+  "npm start ends the service as the service itself does where %s",
+  async (_whom, tell) => {
+    const { PATH = "", HOME = "" } = process.env;
+    const settings = { ...environmentFor(simulator), DATABASE_URL: database.url.reveal(), LOG_LEVEL: "info" };
+    const npm = spawn("npm", ["start"], { detached: true, env: { PATH, HOME, NODE_ENV: "test", ...settings } });
+    let said = "";
+    npm.stdout.setEncoding("utf8").on("data", (text: string) => {
+      said += text;
+    });
+    await until("it is up", async () => said.includes("the service is up"));
+    const url = /"address":"([^"]+)"/.exec(said)?.[1] ?? "";
+    const client = new Pool(url, { connections: 1 });
+    const isUp = () => client.request({ path: "/healthz", method: "GET" }).then(({ body }) => body.text());
+    expect(await isUp()).toContain("ok");
+    const toldAt = performance.now();
+    tell(npm.pid ?? 0);
+    // stdout is closed by the last of them.
+    await once(npm.stdout, "close");
+    // What is listened to is left for a second first.
+    expect(performance.now() - toldAt).toBeGreaterThan(900);
+    await expect(isUp()).rejects.toThrow();
+    await client.close();
+  },
+  60_000,
+);
