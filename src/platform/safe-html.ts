@@ -17,7 +17,7 @@ export function cutHtml(html: string, limit: number): string {
 }
 
 /** Larger by one with each change of what is made of the same HTML: what was kept of older rules is made anew. */
-export const HTML_RULES = 2;
+export const HTML_RULES = 3;
 
 interface SafeHtml {
   html: string;
@@ -27,18 +27,27 @@ interface SafeHtml {
 /** A note as it is shown. */
 export type ShownNote = SafeHtml & { text: string };
 
+const LINK_OUT = /^\s*(?:https?:\/\/|mailto:|tel:)/i;
+/** Any other leads to some place of whoever shows the note, the CRM's site or the product's; `https:logout` does, too. */
+export const isLinkOut = (href: string): boolean => LINK_OUT.test(href);
+
 /** Elements that a note may hold: text structure and links out. No styles, images, scripts, forms or frames. */
 const ALLOWED: sanitizeHtml.IOptions = {
   // Deeper tags go and their text stays: whoever reads the tree calls itself for each level.
   nestingLimit: 100,
   allowedTags:
-    "p br div span h1 h2 h3 h4 blockquote pre code hr b strong i em u s ul ol li a table thead tbody tr th td".split(
+    "p br div span h1 h2 h3 h4 h5 h6 blockquote pre code hr b strong i em u s ul ol li a table thead tbody tr th td".split(
       " ",
     ),
   allowedAttributes: { a: ["href", "rel", "target"] },
   allowedSchemes: ["http", "https", "mailto", "tel"],
   allowProtocolRelative: false,
-  transformTags: { a: sanitizeHtml.simpleTransform("a", { rel: "noopener noreferrer", target: "_blank" }) },
+  transformTags: {
+    a: (tagName, { href = "" }) => ({
+      tagName,
+      attribs: { ...(isLinkOut(href) && { href }), rel: "noopener noreferrer", target: "_blank" },
+    }),
+  },
 };
 
 /** Tags open at once. The parser takes time by the square of them; a long thread of replies has some dozens. */
@@ -130,7 +139,23 @@ function withinMarks(html: string): string {
 const TAG = /<(\/?)([a-z][^\s>/]*)(>?)/gi;
 /** The sanitizer drops these elements with all that they hold, which is no text of the note. */
 const NO_TEXT = new Set(["script", "style", "textarea", "option", "xmp"]);
-const LINES = new Set(["p", "br", "div", "h1", "h2", "h3", "h4", "blockquote", "pre", "hr", "li", "table", "tr"]);
+const LINES = new Set([
+  "p",
+  "br",
+  "div",
+  "h1",
+  "h2",
+  "h3",
+  "h4",
+  "h5",
+  "h6",
+  "blockquote",
+  "pre",
+  "hr",
+  "li",
+  "table",
+  "tr",
+]);
 const MAX_LINES = 2_000;
 
 /** Each tag becomes one that nests nothing: a line break, or the end or the beginning of an image, which is dropped. */

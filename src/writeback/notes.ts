@@ -11,7 +11,7 @@ import { jsonRows, upsertPage } from "../database/upsert";
 import { NOTE_UPSERT, NoteRow, noteRow } from "../entities/records";
 import { NoteWriteRow } from "../entities/writeback";
 import { accepted, type Outcome, refused } from "../platform/errors";
-import { safeHtml } from "../platform/safe-html";
+import { isLinkOut, safeHtml } from "../platform/safe-html";
 import { inSlice } from "../platform/work";
 import { type LookedUp, LookUps } from "./look-ups";
 import { certainFailureOf, type Found, verdictOf, type WriteFailure } from "./outcomes";
@@ -247,7 +247,9 @@ const MAX_NESTING = 40;
  * HTML in the text is text: it is escaped, not passed on. Links are written where they stand: three characters that
  * refer to a long address, again and again, would grow into hundreds of megabytes before their length is known.
  */
-const markdown = new MarkdownIt({ html: false, maxNesting: MAX_NESTING }).disable("reference");
+const markdown = new MarkdownIt({ html: false, maxNesting: MAX_NESTING }).disable(["reference", "image"]);
+/** Of an image its words and address are sent, as a link; of a link that would be dropped, all that was typed. */
+markdown.validateLink = isLinkOut;
 
 /** Crockford's base 32: no letter that is taken for a digit. */
 const DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";

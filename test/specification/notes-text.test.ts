@@ -21,7 +21,14 @@ test.each([
   ["a script link", "[click](javascript:alert(1))", "<p>[click](javascript:alert(1))</p>"],
   ["a hidden script link", "[click](java&#115;cript:alert(1))", "<p>[click](javascript:alert(1))</p>"],
   ["a data link", "[click](data:text/html;base64,PHNjcmlwdD4=)", "<p>[click](data:text/html;base64,PHNjcmlwdD4=)</p>"],
-  ["an image", "![track](https://evil.example/pixel.png)", "<p></p>"],
+  [
+    "an image",
+    "![track](https://evil.example/pixel.png)",
+    `<p>!<a href="https://evil.example/pixel.png" ${LINK}>track</a></p>`,
+  ],
+  ["a link into the CRM's own site", "[x](/settings) [y](//evil.example)", "<p>[x](/settings) [y](//evil.example)</p>"],
+  ["a link to another program", "[Teams](msteams:/l/meetup)", "<p>[Teams](msteams:/l/meetup)</p>"],
+  ["a small heading", "###### a\nb", "<h6>a</h6>\n<p>b</p>"],
   [
     "a link",
     "[site](https://example.com/?a=1&b=2)",
