@@ -55,9 +55,7 @@ export const SESSION_LIFE_MS = 30 * MINUTE_MS;
  * up one that takes nothing for 20 s, and looks every 10 s of a long statement whether anybody waits for it.
  */
 const PEER_SETTINGS = {
-  tcp_keepalives_idle: 10,
-  tcp_keepalives_interval: 5,
-  tcp_keepalives_count: 3,
+  ...{ tcp_keepalives_idle: 10, tcp_keepalives_interval: 5, tcp_keepalives_count: 3 },
   tcp_user_timeout: 20 * SECOND_MS,
   client_connection_check_interval: 10 * SECOND_MS,
 };
@@ -83,6 +81,8 @@ export function withLimits(url: Secret, limits: SessionLimits): Secret {
     idle_in_transaction_session_timeout: limits.idleInTransaction,
     ...(knowsTransactions ? { transaction_timeout: limits.transaction } : {}),
     ...PEER_SETTINGS,
+    // Whatever the database is set to: dates are read as text of this form, and who waited for a lock sees what was committed.
+    ...{ DateStyle: "ISO", default_transaction_isolation: "read\\ committed" },
     // Statements here read few rows, and to compile one took up to a hundred times as long as to execute it.
     jit: "off",
   };

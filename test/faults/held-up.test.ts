@@ -179,3 +179,17 @@ test("what the operator's address says of sessions stays, beside what the servic
   await session.end();
   expect(rows).toEqual([{ role: APPLICATION_ROLE, memory: "7MB", lock: `${SESSION_LIMITS.work.lock / 1000}s` }]);
 });
+
+test("what the database is set to by others changes neither how dates are read nor what a waiting transaction sees", async () => {
+  const name = new URL(database.url.reveal()).pathname.slice(1);
+  await database.query(`ALTER DATABASE "${name}" SET DateStyle = 'SQL, DMY'`);
+  await database.query(`ALTER DATABASE "${name}" SET default_transaction_isolation = 'serializable'`);
+  const session = new Client({ connectionString: withLimits(database.url, SESSION_LIMITS.work).reveal() });
+  await session.connect();
+  const { rows } = await session.query(
+    "SELECT current_setting('transaction_isolation') AS isolation, timestamptz '2026-03-04 05:06:07Z' AS at",
+  );
+  await session.end();
+  await database.query(`ALTER DATABASE "${name}" RESET ALL`);
+  expect(rows).toEqual([{ isolation: "read committed", at: new Date("2026-03-04T05:06:07Z") }]);
+});
