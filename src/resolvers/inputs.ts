@@ -46,7 +46,8 @@ export function crmIdIn(id: string, type: NodeType, copyId: number): number | nu
   const decoded = decodeId(id);
   if (decoded?.type !== type || decoded.parts.length !== 2 || decoded.parts[0] !== String(copyId)) return null;
   const crmId = Number(decoded.parts[1]);
-  return Number.isSafeInteger(crmId) && crmId > 0 ? crmId : null;
+  // As it was issued: neither "01" nor "0x1" nor " 1" is another name of the same record.
+  return Number.isSafeInteger(crmId) && crmId > 0 && String(crmId) === decoded.parts[1] ? crmId : null;
 }
 
 /** The record that a global id names, as far as it is one of the copy that the tenant sees. */
