@@ -18,6 +18,7 @@ import { buildGraphQLSchema, callStraight } from "./resolvers/graphql-schema";
 import { createHttpServer } from "./server/http-server";
 import { startMetricsServer } from "./server/serving";
 import { compose, type Services } from "./services";
+import { sweepRuns } from "./sync/run-history";
 import { SYNC_RUN, SYNC_RUN_ENDED } from "./sync/runs";
 import { SWEEP_MS, SYNC_DUE } from "./sync/schedule";
 import { FIELD, NOTE } from "./writeback/receipts";
@@ -113,6 +114,7 @@ function sweepsOf({ database, logger, clock, ...services }: Services) {
     rejudging: () => rejudging.sweep(),
     purges: () => sweepPurges(database, logger),
     audit: () => sweepAudit(database, logger, clock()),
+    runs: () => sweepRuns(database, logger, clock()),
     journal: () => sweepChanges(database, logger, clock()),
     notes: () => noteWrites.lookUps.sweep(),
     fields: () => fieldWrites.lookUps.sweep(),

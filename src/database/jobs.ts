@@ -168,23 +168,31 @@ export const KEPT_MS = 400 * DAY_MS;
 const FORGOTTEN_A_SWEEP = 1_000;
 const TENANTS_A_SWEEP = 100;
 
+interface Forgotten {
+  table: string;
+  instant: string;
+  keptMs?: number;
+  /** SQL: which rows `t` go. */
+  which?: string;
+}
+
 /** A sweep: deletes the rows of a table that are older than they are kept, the oldest first. */
 export async function forgetOld(
   database: Database,
-  { table, instant }: { table: string; instant: string },
+  { table, instant, keptMs = KEPT_MS, which = "true" }: Forgotten,
   logger: Logger,
   now: Date,
 ): Promise<void> {
-  const before = new Date(now.getTime() - KEPT_MS);
+  const before = new Date(now.getTime() - keptMs);
   const old = await database.acrossTenants<{ tenantId: number }>(
-    `SELECT DISTINCT tenant_id AS "tenantId" FROM ${table} WHERE ${instant} < $1 LIMIT ${TENANTS_A_SWEEP}`,
+    `SELECT DISTINCT tenant_id AS "tenantId" FROM ${table} t WHERE ${instant} < $1 AND ${which} LIMIT ${TENANTS_A_SWEEP}`,
     [before],
     { tenantId: "number" },
   );
   const forget = ({ tenantId }: { tenantId: number }) =>
     database.tenant(tenantId).rows(
       `DELETE FROM ${table} WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
-         SELECT ctid FROM ${table} WHERE tenant_id = $1 AND ${instant} < $2 ORDER BY ${instant} LIMIT ${FORGOTTEN_A_SWEEP}))`,
+         SELECT ctid FROM ${table} t WHERE t.tenant_id = $1 AND ${instant} < $2 AND ${which} ORDER BY ${instant} LIMIT ${FORGOTTEN_A_SWEEP}))`,
       [tenantId, before],
     );
   await forEachLogged(old, forget, logger);

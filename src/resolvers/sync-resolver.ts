@@ -30,7 +30,7 @@ import { recordOf, recordsOf } from "./look-ups";
 
 @Resolver(() => SyncRun)
 export class SyncRunResolver {
-  @Query(() => SyncRunConnection, { description: "The tenant's sync runs, newest first." })
+  @Query(() => SyncRunConnection, { description: "The tenant's sync runs of the last 90 days, newest first." })
   syncRuns(
     @Args(() => PageArgs) args: PageArgs,
     @Ctx() { actor, scope }: OperationContext,

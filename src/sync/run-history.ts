@@ -1,7 +1,10 @@
-import type { TenantScope } from "../database/database";
+import type { Database, TenantScope } from "../database/database";
+import { forgetOld } from "../database/jobs";
 import { type ListOrder, type Page, type PageRequest, readPage } from "../database/keyset";
 import { type Ids, rowsById } from "../database/rows";
 import { type SyncResource, SyncRunRow, type SyncState, SyncStepRow } from "../entities/sync-run";
+import { DAY_MS } from "../platform/clock";
+import type { Logger } from "../platform/logger";
 
 export const NEWEST_RUN: ListOrder = {
   direction: "DESC",
@@ -100,3 +103,13 @@ function fractionOf({ state, fetched, expected }: StepProgress): number {
   const fraction = expected ? fetched / expected : fetched / (fetched + HALF_WAY_WITHOUT_TOTAL);
   return Math.min(RUNNING_AT_MOST, fraction);
 }
+
+/** With a sync each quarter of an hour some 9,000 runs, and nine times as many steps. */
+export const RUNS_KEPT_MS = 90 * DAY_MS;
+/** SQL: it has ended, and is not the last of its copy that succeeded: however long ago that was, it says how old the copy is. */
+const MAY_GO = `t.finished_at IS NOT NULL AND (t.state <> 'SUCCEEDED' OR EXISTS (SELECT 1 FROM sync_run later
+  WHERE later.tenant_id = t.tenant_id AND later.copy_id = t.copy_id AND later.state = 'SUCCEEDED' AND later.queued_at > t.queued_at))`;
+
+/** Deletes runs that are older than they are kept, with their steps. */
+export const sweepRuns = (database: Database, logger: Logger, now: Date): Promise<void> =>
+  forgetOld(database, { table: "sync_run", instant: "queued_at", keptMs: RUNS_KEPT_MS, which: MAY_GO }, logger, now);

@@ -42,9 +42,10 @@ const OF_TENANTS = `SELECT a.attrelid FROM pg_attribute a JOIN pg_class t ON t.o
 const ACROSS_TENANTS = [
   { table: "deal_change", name: "deal_change_by_age" },
   { table: "deal_silence", name: "deal_silence_untold" },
+  { table: "sync_run", name: "sync_run_by_age" },
 ];
 
-test("every unique index and foreign key of a tenant's table begins with tenant_id, and every index of a copy's but one does", async () => {
+test("every unique index and foreign key of a tenant's table begins with tenant_id, and every index of a copy's but those of sweeps does", async () => {
   const begins = (relation: string, attribute: string) =>
     `EXISTS (SELECT 1 FROM pg_attribute a WHERE a.attrelid = ${relation} AND a.attnum = ${attribute} AND a.attname = 'tenant_id')`;
   const offenders = await database.query(`

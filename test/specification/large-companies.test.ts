@@ -10,9 +10,10 @@ import {
   readStagesOf,
 } from "../../src/briefing/records";
 import { readCopyState } from "../../src/connections/completeness";
-import type { CopyScope } from "../../src/database/database";
+import { type CopyScope, Database } from "../../src/database/database";
 import { CrmUserRow } from "../../src/entities/crm-company";
-import { readRunStatus, readRunsById } from "../../src/sync/run-history";
+import { createLogger } from "../../src/platform/logger";
+import { RUNS_KEPT_MS, readRunStatus, readRunsById, sweepRuns } from "../../src/sync/run-history";
 import { NOTE } from "../../src/writeback/receipts";
 import { NEWEST_WRITE, readReceipts, readWrites } from "../../src/writeback/write-history";
 import { reading, settled } from "../support/blocks";
@@ -119,4 +120,29 @@ test.each<[what: string, count: number, most: number, read: (copy: CopyScope) =>
   const { found, blocks } = await reading(database, TABLES, tenantId, read);
   expect(found).toHaveLength(count);
   expect(blocks).toBeLessThan(most);
+});
+
+// Seen red: they were kept for ever, and what looks for the last ones looked through all of them.
+test("runs go with their steps after 90 days, but not the last that succeeded", async () => {
+  const before = new Date(Date.now() - RUNS_KEPT_MS);
+  const runs = (which: string) =>
+    database.query<{ id: string }>(
+      `SELECT id FROM sync_run WHERE tenant_id = $1 AND queued_at ${which} $2 ORDER BY queued_at DESC`,
+      [tenantId, before],
+    );
+  await database.query("UPDATE sync_run SET state = 'FAILED' WHERE tenant_id = $1 AND queued_at >= $2", [
+    tenantId,
+    before,
+  ]);
+  const [kept, [last]] = [await runs(">="), await runs("<")];
+  await database.query(
+    "INSERT INTO sync_step (tenant_id, run_id, resource, state) SELECT $1, id, 'DEALS', 'SUCCEEDED' FROM sync_run WHERE tenant_id = $1",
+    [tenantId],
+  );
+  for (let sweeps = 0; sweeps < 2; sweeps += 1)
+    await sweepRuns(new Database(database.dataSource), createLogger("silent"), new Date());
+  expect(await runs(">=")).toEqual(kept);
+  expect(await runs("<")).toEqual([last]);
+  const steps = await database.query("SELECT 1 FROM sync_step WHERE tenant_id = $1", [tenantId]);
+  expect(steps).toHaveLength(kept.length + 1);
 });
