@@ -73,7 +73,7 @@ export class Documents {
       return validate(this.schema, document, this.#rules, VALIDATION_OPTIONS);
     } catch (error) {
       if (!(error instanceof GraphQLError)) throw error;
-      return [new GraphQLError(SKIPPED, { nodes: error.nodes })];
+      return [error.message.includes("variable") ? new GraphQLError(SKIPPED, { nodes: error.nodes }) : error];
     }
   }
 

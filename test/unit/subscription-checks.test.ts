@@ -55,6 +55,7 @@ test.each([
     "GRAPHQL_VALIDATION_FAILED",
   ],
   ["always", "subscription { runs @skip(if: true) { state } }", "BAD_USER_INPUT"],
+  ["by what is no condition", "subscription { runs @skip { state } }", "GRAPHQL_VALIDATION_FAILED"],
 ])("a subscription whose own field is skipped %s is refused, each time it comes", (_how, query, code) => {
   const checks = make();
   for (const value of [true, false]) {
