@@ -192,16 +192,20 @@ export async function replaceReadable(
     [tenantId, copyId, stored, meetingIds],
     { id: "number", entity: "text", copyId: "number" },
   );
-  const made = await rows<{ id: number; entity: string; isFirst: boolean }>(
-    `INSERT INTO matched_record AS made (tenant_id, copy_id, entity, crm_id, meeting_id)
-     SELECT $1, $2, r.entity, r."crmId", r."meetingId" FROM ${READABLE}
-     ON CONFLICT DO NOTHING RETURNING made.crm_id AS id, made.entity, ${isMatched("made.crm_id")} IS NULL AS "isFirst"`,
+  // By a statement of its own: a cluster sends what an INSERT of no table's rows returns to a node without the parameters.
+  const first = await rows<{ id: number }>(
+    `SELECT DISTINCT r."crmId" AS id FROM ${READABLE} WHERE r.entity = 'DEAL' AND ${isMatched('r."crmId"')} IS NULL`,
     [tenantId, copyId, stored],
-    { id: "number", entity: "text", isFirst: "flag" },
+    { id: "number" },
+  );
+  await rows(
+    `INSERT INTO matched_record (tenant_id, copy_id, entity, crm_id, meeting_id)
+     SELECT $1, $2, r.entity, r."crmId", r."meetingId" FROM ${READABLE} ON CONFLICT DO NOTHING`,
+    [tenantId, copyId, stored],
   );
   const idOf = ({ id }: { id: number }) => id;
   return {
     left: gone.filter((row) => row.entity === "DEAL" && row.copyId === copyId).map(idOf),
-    matchedFirst: made.filter(({ entity, isFirst }) => entity === "DEAL" && isFirst).map(idOf),
+    matchedFirst: first.map(idOf),
   };
 }
