@@ -20,7 +20,8 @@ export interface JobKind<Payload extends { tenantId: number }> {
 }
 
 /**
- * Puts a job into the queue, in the caller's transaction; one of the same kind and subject that waits is replaced.
+ * Puts a job into the queue, in the caller's transaction; one of the same kind and subject that waits, or was given up, is
+ * replaced: beside what takes its place that would count as given up for ever.
  * @param runAt null: at once
  */
 export async function enqueueJob<Payload extends { tenantId: number }>(
@@ -29,13 +30,13 @@ export async function enqueueJob<Payload extends { tenantId: number }>(
   ids: Payload,
   runAt: Date | null = null,
 ): Promise<void> {
-  await rows("SELECT graphile_worker.add_job($1, $2::json, run_at => $3, job_key => $4)", [
-    name,
-    JSON.stringify(payload.parse(ids)),
-    runAt,
-    `${name}:${subjectOf(ids)}`,
-  ]);
+  await rows(ENQUEUE, [name, JSON.stringify(payload.parse(ids)), runAt, `${name}:${subjectOf(ids)}`]);
 }
+
+const ENQUEUE = `
+  SELECT graphile_worker.add_job($1, $2::json, run_at => $3, job_key => $4) FROM (
+    SELECT count(*) FROM graphile_worker.complete_jobs(ARRAY (
+      SELECT j.id FROM graphile_worker.jobs j WHERE j.key = $4 AND j.locked_at IS NULL AND j.attempts >= j.max_attempts))) gone`;
 
 /**
  * SQL: whether the job of a kind for `subject` waits, or was taken later than `since`. One that was taken before that has
@@ -172,27 +173,27 @@ interface Forgotten {
   table: string;
   instant: string;
   keptMs?: number;
-  /** SQL: which rows `t` go. */
-  which?: string;
+  /** SQL: which rows `t` go. @param tenant SQL: theirs; by a value a cluster finds the one node in a part of a condition, too */
+  which?(tenant: string): string;
 }
 
 /** A sweep: deletes the rows of a table that are older than they are kept, the oldest first. */
 export async function forgetOld(
   database: Database,
-  { table, instant, keptMs = KEPT_MS, which = "true" }: Forgotten,
+  { table, instant, keptMs = KEPT_MS, which = () => "true" }: Forgotten,
   logger: Logger,
   now: Date,
 ): Promise<void> {
   const before = new Date(now.getTime() - keptMs);
   const old = await database.acrossTenants<{ tenantId: number }>(
-    `SELECT DISTINCT tenant_id AS "tenantId" FROM ${table} t WHERE ${instant} < $1 AND ${which} LIMIT ${TENANTS_A_SWEEP}`,
+    `SELECT DISTINCT tenant_id AS "tenantId" FROM ${table} t WHERE ${instant} < $1 AND ${which("t.tenant_id")} LIMIT ${TENANTS_A_SWEEP}`,
     [before],
     { tenantId: "number" },
   );
   const forget = ({ tenantId }: { tenantId: number }) =>
     database.tenant(tenantId).rows(
       `DELETE FROM ${table} WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
-         SELECT ctid FROM ${table} t WHERE t.tenant_id = $1 AND ${instant} < $2 AND ${which} ORDER BY ${instant} LIMIT ${FORGOTTEN_A_SWEEP}))`,
+         SELECT ctid FROM ${table} t WHERE t.tenant_id = $1 AND ${instant} < $2 AND ${which("$1")} ORDER BY ${instant} LIMIT ${FORGOTTEN_A_SWEEP}))`,
       [tenantId, before],
     );
   await forEachLogged(old, forget, logger);

@@ -106,10 +106,12 @@ function fractionOf({ state, fetched, expected }: StepProgress): number {
 
 /** With a sync each quarter of an hour some 9,000 runs, and nine times as many steps. */
 export const RUNS_KEPT_MS = 90 * DAY_MS;
-/** SQL: it has ended, and is not the last of its copy that succeeded: however long ago that was, it says how old the copy is. */
-const MAY_GO = `t.finished_at IS NOT NULL AND (t.state <> 'SUCCEEDED' OR EXISTS (SELECT 1 FROM sync_run later
-  WHERE later.tenant_id = t.tenant_id AND later.copy_id = t.copy_id AND later.state = 'SUCCEEDED' AND later.queued_at > t.queued_at))`;
+/** SQL: it has ended, and is not the last that succeeded of the live copy: however long ago that was, it says how old that is. */
+const mayGo = (tenant: string) => `t.finished_at IS NOT NULL AND (t.state <> 'SUCCEEDED'
+  OR NOT EXISTS (SELECT 1 FROM synced_copy c WHERE c.tenant_id = ${tenant} AND c.id = t.copy_id AND c.state = 'LIVE')
+  OR EXISTS (SELECT 1 FROM sync_run later
+    WHERE later.tenant_id = ${tenant} AND later.copy_id = t.copy_id AND later.state = 'SUCCEEDED' AND later.queued_at > t.queued_at))`;
 
 /** Deletes runs that are older than they are kept, with their steps. */
 export const sweepRuns = (database: Database, logger: Logger, now: Date): Promise<void> =>
-  forgetOld(database, { table: "sync_run", instant: "queued_at", keptMs: RUNS_KEPT_MS, which: MAY_GO }, logger, now);
+  forgetOld(database, { table: "sync_run", instant: "queued_at", keptMs: RUNS_KEPT_MS, which: mayGo }, logger, now);

@@ -347,8 +347,8 @@ test("a purge that the queue has given up is tried anew hours later, when its ca
     );
   const isGivenUp = async () => {
     await sweepPurges(db, createLogger("silent"));
-    const sql = "SELECT 1 FROM graphile_worker.jobs WHERE key = $1 AND attempts = max_attempts";
-    return (await database.query(sql, [key])).length > 0;
+    // Whatever its key: what took its place would be done, and this one stay for ever.
+    return (await database.query("SELECT 1 FROM graphile_worker.jobs WHERE attempts = max_attempts")).length > 0;
   };
   await giveUp("1 hour");
   expect(await isGivenUp()).toBe(true);

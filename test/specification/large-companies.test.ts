@@ -139,6 +139,12 @@ test("runs go with their steps after 90 days, but not the last that succeeded", 
     "INSERT INTO sync_step (tenant_id, run_id, resource, state) SELECT $1, id, 'DEALS', 'SUCCEEDED' FROM sync_run WHERE tenant_id = $1",
     [tenantId],
   );
+  // Of a copy that has gone nothing says how old it is.
+  await database.query(
+    `INSERT INTO sync_run (tenant_id, id, copy_id, kind, state, queued_at, finished_at)
+     SELECT $1, gen_random_uuid(), g, 'FULL', 'SUCCEEDED', $2, $2 FROM generate_series(2, 5) g`,
+    [tenantId, new Date(0)],
+  );
   for (let sweeps = 0; sweeps < 2; sweeps += 1)
     await sweepRuns(new Database(database.dataSource), createLogger("silent"), new Date());
   expect(await runs(">=")).toEqual(kept);
