@@ -10,7 +10,7 @@ import { holdLiveCopy } from "./copies";
 /** Names of fields and options may be changed at any time, and no record says so. */
 const READ_EVERY_MS = DAY_MS;
 /** However often records name something unknown, and however often it fails. */
-export const ASK_APART_MS = HOUR_MS;
+const ASK_APART_MS = HOUR_MS;
 /** Unknown names that are kept of an entity. A company has a few hundred fields; with more unknown ones the list is due anyway. */
 const MOST_UNKNOWN = 500;
 
@@ -66,12 +66,17 @@ export function unknownIn(values: CustomFields, { types, names }: KnownFields): 
   });
 }
 
-/** Whether the CRM's list is to be asked for now. A time that has not come is of a clock that was wrong. */
+/** A time that has not come is of a clock that was wrong. */
+const ageOf = (at: Date, now: Date) => Math.abs(now.getTime() - at.getTime());
+
+/** Whether a list was asked for so lately that it is not to be asked for again. */
+export const isAskedLately = (at: Date, now: Date): boolean => ageOf(at, now) < ASK_APART_MS;
+
+/** Whether the CRM's list is to be asked for now. */
 export function isFieldListDue(list: Pick<FieldListRow, "askedAt" | "readAt" | "wanted"> | null, now: Date): boolean {
   if (!list) return true;
-  const age = (at: Date) => Math.abs(now.getTime() - at.getTime());
-  if (age(list.askedAt) < ASK_APART_MS) return false;
-  return list.readAt === null || list.wanted.length > 0 || age(list.readAt) >= READ_EVERY_MS;
+  if (isAskedLately(list.askedAt, now)) return false;
+  return list.readAt === null || list.wanted.length > 0 || ageOf(list.readAt, now) >= READ_EVERY_MS;
 }
 
 export function readFieldList({ tenantId, copyId, typed }: CopyScope, entity: CrmEntity): Promise<FieldListRow | null> {

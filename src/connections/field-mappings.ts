@@ -18,7 +18,7 @@ import {
   NOT_CONNECTED,
   readConnection,
 } from "./connection";
-import { ASK_APART_MS, keepLiveList } from "./field-lists";
+import { isAskedLately, keepLiveList } from "./field-lists";
 
 export type FieldListRefusal = "NOT_CONNECTED" | "NEEDS_REAUTHORIZATION" | "CRM_UNAVAILABLE";
 
@@ -110,7 +110,7 @@ export class FieldMappings {
   /** After a sync: one list for each nominated field, but for one that was in order within the hour: each list is paid for. */
   async refresh(tenantId: number): Promise<void> {
     for (const { entity, health, checkedAt } of await readFieldMappings(this.parts.database.tenant(tenantId))) {
-      if (health === "OK" && Math.abs(this.parts.clock().getTime() - checkedAt.getTime()) < ASK_APART_MS) continue;
+      if (health === "OK" && isAskedLately(checkedAt, this.parts.clock())) continue;
       const list = await this.fields(tenantId, entity);
       if (list.ok) continue;
       this.parts.logger.warn({ tenantId, entity, code: list.code }, "a nominated field could not be looked at");
