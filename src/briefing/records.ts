@@ -187,7 +187,7 @@ export function readDealLinks({ tenantId, copyId, rows }: CopyScope, ids: Ids): 
   );
 }
 
-const OF_ORGANIZATIONS = "FROM deal t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.organization_id = ANY ($3)";
+const OF_ORGANIZATIONS = "deal t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.organization_id = ANY ($3)";
 
 /** Deals of organizations of which it is not known who takes part, or was last asked for in vain. */
 export function readUnreadDealsOf(
@@ -195,9 +195,8 @@ export function readUnreadDealsOf(
   organizationIds: Ids,
 ): Promise<(UnreadDeal & OfParent)[]> {
   return rows<UnreadDeal & OfParent>(
-    `SELECT t.organization_id AS parent_id, ${IS_UNREAD} FROM ${gapsOf(`ARRAY (SELECT t.crm_id ${OF_ORGANIZATIONS})`)},
-       LATERAL (SELECT t.* ${OF_ORGANIZATIONS}) t
-     WHERE NOT t.participants_known OR g.gaps ? t.crm_id::text`,
+    `SELECT t.organization_id AS parent_id, ${IS_UNREAD} FROM ${gapsOf(`ARRAY (SELECT t.crm_id FROM ${OF_ORGANIZATIONS})`)},
+       ${OF_ORGANIZATIONS} AND (NOT t.participants_known OR g.gaps ? t.crm_id::text)`,
     [tenantId, copyId, organizationIds],
     { ...UNREAD, ...OF_PARENT },
   );
