@@ -85,6 +85,7 @@ async function serve(config: Config, logger: Logger): Promise<void> {
   for (const signal of SIGNALS) {
     process.on(signal, () => {
       if (stoppingSince !== null) {
+        // Whoever asks again does not wait for what is in hand, as the line below has told them.
         if (performance.now() - stoppingSince > SAME_SIGNAL_MS) process.exit(1);
         return;
       }
