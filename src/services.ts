@@ -144,6 +144,10 @@ const MOST_LAST_COPIES = 100_000;
 
 const judgingBy = (clock: Clock): Judging => ({
   hangingOn,
-  judge: (copy, resource, ids, others) => judgeChanged(copy, resource, ids, others, clock()),
+  judge: async (copy, resource, ids, others) => {
+    if (resource !== "STAGES") return judgeChanged(copy, resource, ids, others, clock());
+    // A stage may have most deals of a copy, more than one transaction should judge.
+    if (ids.length > 0) await judgeByPresentRules(copy, clock());
+  },
   byPresentRules: (copy) => judgeByPresentRules(copy, clock()),
 });

@@ -94,6 +94,8 @@ export interface Standards {
   businessDays: boolean;
   twoWayTypes: string[];
   thresholds: OwnThreshold[];
+  /** The CRM's days until deals rot, by the ids of those stages in which they do. Another release may have stored none. */
+  rotting?: Record<string, number>;
 }
 
 /** By what all stored schedules of a copy's deals were judged, and every answer is. */

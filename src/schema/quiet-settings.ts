@@ -77,7 +77,7 @@ export class QuietSettings {
   @Field(() => Progress, {
     nullable: true,
     description:
-      "While deals are judged by new settings, and all answers still count by those before; null when done. " +
+      "While deals are judged by new settings or days of a stage, and all answers count by those before; null when done. " +
       "connectionStatusChanged tells when it ends.",
   })
   rejudging!: Progress | null;

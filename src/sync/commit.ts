@@ -191,7 +191,7 @@ export async function commitPiece(
 
 /**
  * Changes records, and judges the deals anew that hang on what was changed, or did before it. Most first syncs have no matched
- * deal, and nothing to judge.
+ * deal, and nothing to judge; by the days of stages those are judged that will be.
  * @param leaving records that may be removed
  * @param change says which it has removed, and what it has touched
  */
@@ -202,7 +202,7 @@ export async function judged<T extends Pick<Written, "touched" | "left" | "gone"
   leaving: readonly number[],
   change: () => Promise<T>,
 ): Promise<T> {
-  if (!copy.hasMatchedDeals) return change();
+  if (!copy.hasMatchedDeals && resource !== "STAGES") return change();
   const before = leaving.length > 0 ? await judging.hangingOn(copy, resource, leaving) : [];
   const done = await change();
   const gone = new Set(done.gone);

@@ -29,7 +29,7 @@ export interface Judging {
   ): Promise<readonly { id: number; dealId: number }[]>;
   /** Judges the deals anew that hang on records, and others. */
   judge(copy: CopyScope, resource: SyncResource, ids: readonly number[], others: readonly number[]): Promise<void>;
-  /** Sees to it that all of a copy is judged anew where its user's zone, or the rules, are others than those it was judged by. */
+  /** Sees to it that all of a copy is judged anew where its user's zone, its stages or the rules are others than those it was judged by. */
   byPresentRules(copy: CopyScope): Promise<void>;
 }
 

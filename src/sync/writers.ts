@@ -75,7 +75,6 @@ function pageOf<T extends { id: number; updateTime?: string | null }, R extends 
 /** SQL over `t`: the rows' deal, and what else of them silence is judged by (`briefing/quiet/read-quiet.ts`). */
 const JUDGED_BY = {
   persons: ["NULL", "t.last_incoming_mail_time", "t.last_outgoing_mail_time"],
-  stages: ["NULL", "t.days_to_rotten"],
   activities: [
     ...["t.deal_id", "t.person_id", "t.participant_ids::text", "t.type", "t.done", "t.due_at", "t.due_has_time"],
     // Once it is done, its last change counts as long as the CRM does not say when that was.
@@ -131,7 +130,7 @@ export const writePipelines: Writer<crm.CrmPipeline> = (page) =>
   pageOf(page, PipelineRow, ({ id, name, position }) => ({ crmId: id, name, position })).write;
 
 export const writeStages: Writer<crm.CrmStage> = (page) =>
-  judgedPage(page, StageRow, ({ id, deleted, ...stage }) => ({ crmId: id, ...stage }), JUDGED_BY.stages).write;
+  pageOf(page, StageRow, ({ id, deleted, ...stage }) => ({ crmId: id, ...stage })).write;
 
 export const writeOrganizations: Writer<crm.CrmOrganization> = (page) =>
   pageOf(page, OrganizationRow, ({ id, deleted, ...organization }) => ({

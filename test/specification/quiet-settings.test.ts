@@ -67,7 +67,16 @@ test("days for all deals, a pipeline and a stage: the most specific of the tenan
   // That stage rots after ten days.
   expect(standard.get(deal.crmId)).toBe(10);
   simulator.control.change("stage", stageId, { is_deal_rot_enabled: true, days_to_rotten: 30 });
+  // A stage may have most deals of a company: they are judged by a job, not by the page that brings its days.
+  await database.query(`CREATE FUNCTION cannot() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''not now''; END'`);
+  await database.query(
+    `CREATE TRIGGER cannot BEFORE UPDATE ON judged_copy FOR EACH ROW WHEN (NEW.coming_after > 0) EXECUTE FUNCTION cannot()`,
+  );
   await sync(as);
+  expect((await seen(as)).deals.map((one) => daysOf(one))).toEqual(before.deals.map((one) => daysOf(one)));
+  expect((await quietSettings(service, as)).rejudging).toMatchObject({ done: 0 });
+  await database.query("DROP TRIGGER cannot ON judged_copy");
+  await rejudged(service, as);
   const inStage = async () => {
     const { deals } = await seen(as);
     return { in: deals.filter((one) => one.stage.id === deal.stage.id).map((one) => daysOf(one)), deals };

@@ -13,7 +13,7 @@ import { accepted, type Outcome, type Refused, refused } from "../../platform/er
 import type { Logger } from "../../platform/logger";
 import { readSetup } from "../records";
 import { type Preview, previewQuiet } from "./preview";
-import { judgeByPresentRules, wantedBy } from "./rejudging";
+import { judgeByPresentRules, readRotting, wantedBy } from "./rejudging";
 import { NO_WISHES, STANDARD, type Wishes } from "./rules";
 
 /** Settings as they are asked for. A pipeline or stage that no id of this copy names is null. */
@@ -75,7 +75,8 @@ export class QuietSettings {
     const wishes = await known(copy, input);
     if (!wishes.ok) return wishes;
     const { crmCompanyId } = present;
-    return accepted(await previewQuiet(copy, wantedBy({ ...wishes.value, crmCompanyId }, present), this.clock()));
+    const proposed = wantedBy({ ...wishes.value, crmCompanyId }, present, await readRotting(copy));
+    return accepted(await previewQuiet(copy, proposed, this.clock()));
   }
 
   #policy(actor: Actor, operation: string): Promise<Refused<PolicyRefusal> | null> {
@@ -132,7 +133,7 @@ export async function readQuietSettings(scope: TenantScope): Promise<ShownSettin
     return { ...known, thresholds, timeZone: ownZone ?? STANDARD.timeZone, rejudging: null };
   }
   const copy = { ...scope, copyId };
-  const { thresholds, timeZone } = wantedBy(settings, found);
+  const { thresholds, timeZone } = wantedBy(settings, found, {});
   const shown = await shownIn(copy, thresholds);
   const judged = await typed((orm) => orm.findOneBy(JudgedCopyRow, { tenantId, copyId }));
   const rejudging = judged?.coming ? { done: judged.comingDone, total: judged.comingTotal } : null;

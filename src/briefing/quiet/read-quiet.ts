@@ -47,7 +47,6 @@ interface Found {
   ][];
   ofOthers: Of<OfOthers>[];
   pushes: Of<At>[];
-  rotting: [stageId: number, days: number][];
   inactive: number[];
   /** 0: of the whole list. */
   unanswered: Of<At>[];
@@ -61,7 +60,6 @@ const FACTS: Shape<Found> = {
   deals: "json",
   ofOthers: "json",
   pushes: "json",
-  rotting: "json",
   inactive: "json",
   unanswered: "json",
   unreadable: "json",
@@ -104,23 +102,22 @@ function statementOf(judging: Judging, ofOthers: string): string {
     AND g.resource IN ('DEAL_PARTICIPANTS', 'ACTIVITIES') AND g.crm_id = ANY (0 || known.ids)`;
   const rejected = `(SELECT r.deal_id, min(r.since) AS since FROM ${rowsOfEach("rejected_record", "deal_id", "known.ids")} r
     WHERE r.resource = 'ACTIVITIES' GROUP BY r.deal_id) r`;
-  const rotting = `stage s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.crm_id = ANY (${ofDeals("stage_id")}) AND s.days_to_rotten > 0`;
-  const rottingDeals = `ARRAY (SELECT d.crm_id FROM deals d WHERE d.stage_id IN (SELECT s.crm_id FROM ${rotting}))`;
+  const rottingDeals = "ARRAY (SELECT d.crm_id FROM deals d WHERE j.standards -> 'rotting' ? d.stage_id::text)";
   // On who changed a deal no verdict hangs.
   const [rottingIds, writes] = judging === READING ? [rottingDeals, OUR_WRITES] : ["NULL", "'[]'::json"];
   return `WITH ${taken.map((part) => `${part}, `).join("")}deals AS MATERIALIZED (
        SELECT ${DEAL_COLUMNS} FROM ${of("deal", "crm_id", "$4::bigint[]")} d WHERE ${which}
-     ), known AS MATERIALIZED (SELECT ${ofDeals("crm_id")} AS ids, ${rottingIds} AS rotting)
+     ), known AS MATERIALIZED (
+       SELECT c.created_at, j.standards, j.coming, ${ofDeals("crm_id")} AS ids, ${rottingIds} AS rotting FROM synced_copy c
+       LEFT JOIN judged_copy j ON j.tenant_id = $1 AND j.copy_id = c.id WHERE c.tenant_id = $1 AND c.id = $2)
      SELECT ${DEAL} AS deals, ${ofOthers} AS "ofOthers", ${listOf("p.deal_id", ms("p.seen_at"), PUSHES)} AS pushes,
-       ${listOf("s.crm_id", "s.days_to_rotten", rotting)} AS rotting, ${writes} AS writes,
+       ${writes} AS writes,
        (SELECT coalesce(json_agg(u.crm_id), '[]') FROM ${rowsOfEach("crm_user", "crm_id", ofDeals("DISTINCT owner_id"))} u
          WHERE NOT u.active) AS inactive,
        ${listOf("g.crm_id", ms("g.since"), gaps)} AS unanswered,
        ${listOf("r.deal_id", ms("r.since"), rejected)} AS unreadable,
        ${LISTS} AS lists,
-       (SELECT json_build_array(${ms("c.created_at")}, j.standards, j.coming) FROM synced_copy c
-         LEFT JOIN judged_copy j ON j.tenant_id = $1 AND j.copy_id = c.id WHERE c.tenant_id = $1 AND c.id = $2) AS copy,
-       ${begun} AS begun
+       json_build_array(${ms("known.created_at")}, known.standards, known.coming) AS copy, ${begun} AS begun
      FROM known`;
 }
 const READ = { found: statementOf(READING, FOUND), kept: statementOf(READING, keptOf(READING)) };
@@ -145,20 +142,19 @@ const byDeal = <What>(found: readonly Of<What>[]): Map<number, What[]> => {
 function quietFactsOf(found: Found | null): QuietFacts | null {
   if (!found) return null;
   const [watchedSince, standards, coming] = found.copy;
-  const [others, rotting, inactive] = [new Map(found.ofOthers), new Map(found.rotting), new Set(found.inactive)];
+  const [others, inactive] = [new Map(found.ofOthers), new Set(found.inactive)];
   const [pushes, unanswered, unreadable] = [found.pushes, found.unanswered, found.unreadable].map(byDeal);
   const writes = byDeal(found.writes);
-  const deals = found.deals.flatMap((deal): FoundDeal[] => {
+  const deals = found.deals.flatMap((deal) => {
     const [dealId, isOpen, addedAt, inStageSince, stageId, pipelineId, ownerId, closeDay, updatedAt, known, snooze] =
       deal;
     const ofOthers = others.get(dealId);
     if (!ofOthers) return [];
-    const daysToRotten = rotting.get(stageId ?? 0) ?? null;
     const gaps = [unanswered?.get(0), unanswered?.get(dealId), unreadable?.get(dealId)].flatMap((since) => since ?? []);
     return [
       {
-        ...{ dealId, isOpen, addedAt, inStageSince, stageId, pipelineId, daysToRotten, closeDay },
-        updatedAt: daysToRotten === null ? null : updatedByOthers(updatedAt, writes.get(dealId) ?? []),
+        ...{ dealId, isOpen, addedAt, inStageSince, stageId, pipelineId, closeDay },
+        updatedAt: updatedByOthers(updatedAt, writes.get(dealId) ?? []),
         pushes: pushes?.get(dealId) ?? [],
         inactiveOwnerId: ownerId !== null && inactive.has(ownerId) ? ownerId : null,
         isIncomplete: !known || gaps.length > 0,

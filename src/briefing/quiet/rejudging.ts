@@ -17,8 +17,8 @@ import { judgeDeals, markHolding, storeComing, type Taken } from "./stored-silen
 import { flipsOf, tellFlips } from "./verdict";
 
 /**
- * Judging all deals of a copy by other standards: other settings, another zone of its user, other rules of a release. What
- * is coming is judged beside what holds, a batch a transaction, and takes its place at once (decision 0079).
+ * Judging all deals of a copy by other standards: other settings, other days of a stage, another zone of its user, other rules
+ * of a release. What is coming is judged beside what holds, a batch a transaction, and takes its place at once (decision 0079).
  */
 
 /** A copy gives its place to other work after this, and goes on from where it stood. */
@@ -40,11 +40,23 @@ export const REJUDGE: JobKind<RejudgeRef> = {
 export function wantedBy(
   settings: (Wishes & Pick<QuietSettingsRow, "crmCompanyId">) | null,
   copy: Pick<SyncedCopyRow, "crmCompanyId" | "timeZone">,
+  rotting: Standards["rotting"],
 ): Standards {
-  if (!settings) return standardsOf(NO_WISHES, copy.timeZone);
+  if (!settings) return standardsOf(NO_WISHES, copy.timeZone, rotting);
   const isSame = settings.crmCompanyId === copy.crmCompanyId;
   const thresholds = settings.thresholds.filter(({ scope }) => isSame || scope === "ALL");
-  return standardsOf({ ...settings, thresholds }, copy.timeZone);
+  return standardsOf({ ...settings, thresholds }, copy.timeZone, rotting);
+}
+
+/** By stage the days after which the CRM shows a deal in it as rotting. */
+export async function readRotting({ tenantId, copyId, rows }: CopyScope): Promise<Standards["rotting"]> {
+  const stages = await rows<{ id: number; days: number }>(
+    `SELECT s.crm_id AS id, s.days_to_rotten AS days FROM stage s
+     WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.days_to_rotten > 0`,
+    [tenantId, copyId],
+    { id: "number", days: "number" },
+  );
+  return Object.fromEntries(stages.map(({ id, days }) => [id, days]));
 }
 
 /**
@@ -58,7 +70,7 @@ export async function judgeByPresentRules(copy: CopyScope, now: Date): Promise<v
   const present = await typed((orm) => orm.findOneByOrFail(SyncedCopyRow, { tenantId, id: copyId }));
   const settings = await typed((orm) => orm.findOneBy(QuietSettingsRow, { tenantId }));
   const judged = await typed((orm) => orm.findOneBy(JudgedCopyRow, { tenantId, copyId }));
-  const wanted = wantedBy(settings, present);
+  const wanted = wantedBy(settings, present, await readRotting(copy));
   if (!judged) {
     // A new copy has hardly a deal that is matched.
     await typed((orm) => orm.insert(JudgedCopyRow, { tenantId, copyId, standards: wanted }));
@@ -71,6 +83,10 @@ export async function judgeByPresentRules(copy: CopyScope, now: Date): Promise<v
   await typed((orm) => orm.delete(ComingSilenceRow, { tenantId, copyId }));
   if (isDeepStrictEqual(judged.standards, wanted)) return settle(copy, wanted);
   const comingTotal = (await readMatchedDeals(copy, 0, null)).length;
+  if (comingTotal === 0) {
+    await copy.rows(FORGET_LET_GO, [tenantId, copyId]);
+    return settle(copy, wanted);
+  }
   const begun = { coming: wanted, comingAfter: 0, comingDone: 0, comingTotal };
   await typed((orm) => orm.update(JudgedCopyRow, { tenantId, copyId }, begun));
   await enqueue(copy);

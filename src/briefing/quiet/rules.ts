@@ -25,16 +25,17 @@ export type Wishes = Pick<QuietSettingsRow, "timeZone" | "businessDays" | "twoWa
 export const NO_WISHES: Wishes = { timeZone: null, businessDays: false, twoWayTypes: [], thresholds: [] };
 
 /** @param timeZone of the user who authorized */
-export const standardsOf = (wishes: Wishes, timeZone: string): Standards => ({
+export const standardsOf = (wishes: Wishes, timeZone: string, rotting: Standards["rotting"]): Standards => ({
   version: RULES,
   timeZone: wishes.timeZone ?? timeZone,
   businessDays: wishes.businessDays,
   twoWayTypes: wishes.twoWayTypes,
   thresholds: wishes.thresholds,
+  rotting,
 });
 
 /** Of a copy of which nothing was judged yet. */
-export const STANDARD = standardsOf(NO_WISHES, "UTC");
+export const STANDARD = standardsOf(NO_WISHES, "UTC", {});
 
 export function rulesOf({ timeZone, businessDays, twoWayTypes }: Standards): QuietRules {
   const standard = standardRules(timeZone);
@@ -48,8 +49,14 @@ type OfDeal = Pick<DealFacts, "stageId"> & { pipelineId: number | null };
 type OwnDays = Partial<Record<ThresholdCode, number>>;
 const key = ({ scope, crmId }: Pick<OwnThreshold, "scope" | "crmId">) => `${scope} ${crmId}`;
 
-/** The deals with the tenant's own days: of several for a reason those of the stage, then those of the pipeline. */
-export function byStandards<Deal extends OfDeal>(deals: readonly Deal[], { thresholds }: Standards): Deal[] {
+/**
+ * The deals with the days of their stages, and the tenant's own: of several for a reason those of the stage, then those of
+ * the pipeline.
+ */
+export function byStandards<Deal extends OfDeal>(
+  deals: readonly Deal[],
+  { thresholds, rotting = {} }: Standards,
+): (Deal & Pick<DealFacts, "daysToRotten">)[] {
   const own = new Map<string, OwnDays>();
   for (const threshold of thresholds)
     own.set(key(threshold), { ...own.get(key(threshold)), [threshold.code]: threshold.days });
@@ -58,7 +65,8 @@ export function byStandards<Deal extends OfDeal>(deals: readonly Deal[], { thres
     ...own.get(key({ scope: "PIPELINE", crmId: pipelineId ?? 0 })),
     ...own.get(key({ scope: "STAGE", crmId: stageId ?? 0 })),
   });
-  return deals.map((deal) => ({ ...deal, ownDays: daysFor(deal) }));
+  const daysToRotten = ({ stageId }: OfDeal) => rotting[stageId ?? 0] ?? null;
+  return deals.map((deal) => ({ ...deal, daysToRotten: daysToRotten(deal), ownDays: daysFor(deal) }));
 }
 
 /** A reason that holds: since when, and what shows it. */

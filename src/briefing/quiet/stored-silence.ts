@@ -42,8 +42,6 @@ const HANGING_ON: Partial<Record<SyncResource, string>> = {
     UNION SELECT x.deal_id FROM ${rowsOf("deal_participant", "person_id", "one.id")} x`,
   ACTIVITIES: `SELECT x.deal_id FROM ${rowsOf("activity", "crm_id", "one.id")} x`,
   NOTES: `SELECT x.deal_id FROM ${rowsOf("note", "crm_id", "one.id")} x`,
-  // A stage may have most deals of a copy.
-  STAGES: "SELECT x.crm_id FROM deal x WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.stage_id = one.id",
 };
 
 /** A record and a deal that hangs on it. */
@@ -94,8 +92,8 @@ export async function judgeChanged(
   const left = await hangingOn(copy, "DEALS", [...new Set(others)]);
   const leftIds = left.map(({ dealId }) => dealId);
   await judgeDeals(copy, leftIds, now);
-  // Of the records that hang on a deal neither says anything.
-  const read = resource === "DEALS" || resource === "STAGES" ? readKeptFacts : readQuietFacts;
+  // Of the records that hang on a deal its own row says nothing.
+  const read = resource === "DEALS" ? readKeptFacts : readQuietFacts;
   await judgeDeals(copy, [...changed], now, "EACH", read);
 }
 
