@@ -82,7 +82,8 @@ export function compose(parts: ServiceParts) {
   const { base, oauth, credentials, keepOut, budget, reservationOf, tokens, tokensOf, apiOf } = crm;
   const fieldMappings = new FieldMappings({ ...base, apiOf });
 
-  const writing = { ...base, tokensOf, reservationOf, stopped: () => crmStops.refusal() };
+  const stopped = () => crmStops.refusal();
+  const writing = { ...base, tokensOf, reservationOf, stopped };
   const noteWrites = new NoteWrites({ ...writing, keepOut });
   const fieldWrites = new FieldWrites({ ...writing, mappings: fieldMappings });
 
@@ -118,7 +119,7 @@ export function compose(parts: ServiceParts) {
     notifications,
     crmStops,
     budget,
-    connecting: new Connecting({ ...base, oauth, credentials, keepOut, startsSync: schedule }),
+    connecting: new Connecting({ ...base, oauth, credentials, keepOut, startsSync: schedule, stopped }),
     disconnecting: new Disconnecting({ ...base, endsSync: schedule }),
     grants: new Grants({ ...base, tokens }),
     uninstalls: new Uninstalls({ ...base, credentials, tokens, crm: config.crm }),

@@ -82,6 +82,8 @@ export interface ConnectingParts {
   logger: Logger;
   keepOut: KeepOut;
   startsSync: StartsSync;
+  /** Why nothing that needs the CRM may be begun now; null where it may. */
+  stopped(): Promise<Refused<"CRM_UNAVAILABLE"> | null>;
 }
 
 const MESSAGES = {
@@ -119,7 +121,10 @@ export class Connecting {
   async start(actor: Actor): Promise<Outcome<{ authorizationUrl: string; expiresAt: Date }, ConnectRefusal>> {
     const refusal = await this.#refusalNoted(actor, "startConnect");
     if (refusal) return refusal;
-    const { database, clock, logger, oauth } = this.parts;
+    const { database, clock, logger, oauth, stopped } = this.parts;
+    // A consent that nobody may complete would be given for nothing.
+    const stop = await stopped();
+    if (stop) return this.#reject(actor, stop);
     return database.tenant(actor.tenantId).transaction(async (scope) => {
       const now = clock();
       await lockConnection(scope);

@@ -61,6 +61,7 @@ test("after crm:stop no process calls the CRM, every customer is told why, and a
   const watching = await subscribe<{ connectionStatusChanged: Seen }>(two.url, `subscription ${WATCHED}`);
   const lastSeen = () => watching.results.at(-1)?.connectionStatusChanged.trouble;
   await until("the subscriber sees the present state", async () => watching.results.length > 0);
+  const begun = [await startConsent(one, { tenant: "newcomer" }), await startConsent(two, { tenant: "newcomer" })];
   const letGo = simulator.control.fail({ match: "/api/v2/organizations", times: 1, with: { kind: "hang" } });
   await requestSync(one);
   await until("the run reads", async () => simulator.log.of("GET", "/api/v2/organizations").length > 0);
@@ -80,7 +81,15 @@ test("after crm:stop no process calls the CRM, every customer is told why, and a
     expect(fields).toMatchObject({ code: "CRM_UNAVAILABLE", message: expect.stringContaining(REASON) });
     const mapping = await setMapping(service, "DEAL", "some-field");
     expect(mapping).toMatchObject({ code: "CRM_UNAVAILABLE", message: expect.stringContaining(REASON) });
-    const state = await startConsent(service, { tenant: "newcomer" });
+    const { startConnect } = dataOf(
+      await service.ask<{ startConnect: object }>(
+        "mutation { startConnect { ... on Refusal { code message } } }",
+        {},
+        { tenant: "newcomer" },
+      ),
+    );
+    expect(startConnect).toMatchObject({ code: "CRM_UNAVAILABLE", message: expect.stringContaining(REASON) });
+    const state = String(begun.shift());
     const refused = await completeConsent(
       service,
       { code: simulator.control.approve({ state }), state },
