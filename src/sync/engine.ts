@@ -39,7 +39,7 @@ import {
   releaseRun,
   setStepState,
 } from "./runs";
-import { insertSteps, MEETING_LISTS, markRefreshed, meetingsToRefresh } from "./schedule-rows";
+import { insertSteps, MEETING_LISTS, markRefreshed, meetingsToRefresh, PRICE_OF_MEETING } from "./schedule-rows";
 import { readAhead, walkPass } from "./walk";
 
 const BEAT_MS = 10 * SECOND_MS;
@@ -114,18 +114,39 @@ export class SyncEngine {
 
   /** @returns false where the run paused before its end */
   async #turn(context: RunContext): Promise<boolean> {
-    const { run, clock } = context;
+    const copy = copyOf(context);
+    const lists = await readLists(copy);
+    if (!(await this.#meetings(context, lists))) return false;
+    const steps = await stepsOf(context);
+    if (steps.has("DEALS")) await this.#ifAffordable(context, () => probeMatched(context));
+    return this.#steps(context, steps, lists);
+  }
+
+  /**
+   * What is about to be talked of comes before all else, once: a run of many turns would ask for it in each. Where the share
+   * of meetings is used up, the lists are read at their own pace.
+   * @returns false where it paused before its end; the passes that it began go on
+   */
+  async #meetings(context: RunContext, lists: ReadonlyMap<SyncResource, ListState>): Promise<boolean> {
+    const { run, clock, left } = context;
     const copy = copyOf(context);
     const meetings = await meetingsToRefresh(copy, clock());
-    if (meetings.length > 0) await insertSteps(copy, run.runId, run.kind, MEETING_LISTS);
-    const steps = new Map((await readSteps(copy, run.runId)).map((step) => [step.resource, step]));
+    if (meetings.length === 0 || (await left("MEETINGS")) < PRICE_OF_MEETING) return true;
+    await insertSteps(copy, run.runId, run.kind, MEETING_LISTS);
+    const steps = await stepsOf(context);
     for (const meetingId of meetings) await this.#ifAffordable(context, () => refreshMeeting(context, meetingId));
-    if (steps.has("DEALS")) await this.#ifAffordable(context, () => probeMatched(context));
-    const lists = await readLists(copy);
-    if (meetings.length > 0) for (const list of MEETING_LISTS) payFrom(lists.get(list), "meetings");
-    if (!(await this.#steps(context, steps, lists))) return false;
+    let goesOn = true;
+    for (const resource of MEETING_LISTS) {
+      const [step, state] = [steps.get(resource), lists.get(resource)];
+      if (!goesOn || !step || !state?.list?.watermark || !isToRead(step)) continue;
+      state.payers.CHANGES = "meetings";
+      goesOn = await this.#unlessMissing(context, resource, async () => {
+        if (!state.passes.has("WHOLE")) return this.#list(context, step, resource, state);
+        return (await walkPass(context, resource, state, passOf(state, resource, "CHANGES"))) !== "PAUSED";
+      });
+    }
     for (const meetingId of meetings) await markRefreshed(copy, meetingId, clock());
-    return true;
+    return goesOn;
   }
 
   async #steps(
@@ -136,7 +157,7 @@ export class SyncEngine {
     const unknown = new Set<SyncResource>();
     const planned = SYNC_RESOURCES.flatMap((resource) => {
       const [step, state] = [steps.get(resource), lists.get(resource)];
-      return step && state && step.state !== "FAILED" && step.state !== "CANCELLED" ? [{ step, state }] : [];
+      return step && state && isToRead(step) ? [{ step, state }] : [];
     });
     for (const [index, { step, state }] of planned.entries()) {
       const next = planned[index + 1];
@@ -167,9 +188,15 @@ export class SyncEngine {
   /** @returns false where it paused before its end */
   async #step(context: RunContext, step: SyncStepRow, state: ListState): Promise<boolean> {
     const { resource } = step;
+    return this.#unlessMissing(context, resource, () =>
+      resource === "DEAL_PARTICIPANTS" ? this.#participants(context, step) : this.#list(context, step, resource, state),
+    );
+  }
+
+  /** @returns what the work does; where its list could not be read, that is noted, and the run goes on */
+  async #unlessMissing(context: RunContext, resource: SyncResource, work: () => Promise<boolean>): Promise<boolean> {
     try {
-      if (resource !== "DEAL_PARTICIPANTS") return await this.#list(context, step, resource, state);
-      return await this.#participants(context, step);
+      return await work();
     } catch (error) {
       if (!isListFailure(error) || context.isStopped()) throw error;
       await this.#missing(context, resource, error);
@@ -208,7 +235,7 @@ export class SyncEngine {
     const entity = LISTS[resource].fieldsOf;
     const askedAt = clock();
     if (!entity || !isFieldListDue(await readFieldList(copyOf(context), entity), askedAt)) return;
-    const list = await apis[state.payer].fields(entity).catch((error: unknown) => {
+    const list = await apis[state.payers.WHOLE].fields(entity).catch((error: unknown) => {
       if (!isListFailure(error) || context.isStopped()) throw error;
       logger.warn({ err: error, resource, code: error.code }, "a list of fields could not be read");
       return null;
@@ -302,9 +329,11 @@ function kindsOf(
   return passesOf(facts, clock(), staleAfterMs);
 }
 
-function payFrom(state: ListState | undefined, payer: ListState["payer"]): void {
-  if (state) state.payer = payer;
-}
+const stepsOf = async (context: RunContext) =>
+  new Map((await readSteps(copyOf(context), context.run.runId)).map((step) => [step.resource, step]));
+
+/** A list that failed is none for this run; one that was read may be read again beside a long pass. */
+const isToRead = ({ state }: SyncStepRow) => state !== "FAILED" && state !== "CANCELLED";
 
 function totals(
   steps: readonly SyncStepRow[],

@@ -1,8 +1,10 @@
 import type { KnownFields } from "../connections/field-lists";
-import type { CrmPage } from "../crm/api";
+import type { CrmApi, CrmPage } from "../crm/api";
+import { BudgetLowError } from "../crm/errors";
 import type { CopyScope } from "../database/database";
 import { SyncListRow, SyncPassRow } from "../entities/sync-list";
 import { SYNC_RESOURCES, type SyncResource } from "../entities/sync-run";
+import type { RunContext } from "./commit";
 import { forgetRejected } from "./failures";
 import { type PassKind, sinceOf } from "./plan";
 import { type ClaimedRun, COUNTED, countsParameters, type StepChange } from "./runs";
@@ -16,8 +18,8 @@ export type Pass = Omit<SyncPassRow, "tenantId" | "copyId"> & {
 
 export interface ListState {
   list: Pick<SyncListRow, "watermark" | "readAt"> | null;
-  /** What its pages are paid from. */
-  payer: "firstLists" | "lists" | "meetings";
+  /** What the pages of its passes are paid from. */
+  payers: Record<PassKind, "firstLists" | "lists" | "meetings">;
   passes: Map<PassKind, Pass>;
   /** Records of it are kept aside because they could not be read. */
   hasRejected: boolean;
@@ -57,6 +59,20 @@ export function passOf({ list, passes, ahead }: ListState, resource: SyncResourc
 export const begunOf = ({ passes }: ListState): PassKind[] =>
   [...passes.values()].filter(({ beganAt }) => beganAt !== null).map(({ kind }) => kind);
 
+/** Reads a page of a pass. Beside the share of meetings, which may end within one, lists have their own. */
+export function paidFor<T>(
+  apis: RunContext["apis"],
+  { payers }: ListState,
+  { kind }: Pass,
+  read: (api: CrmApi) => Promise<T>,
+): Promise<T> {
+  return read(apis[payers[kind]]).catch((error: unknown) => {
+    if (!(error instanceof BudgetLowError) || payers[kind] !== "meetings") throw error;
+    payers[kind] = "lists";
+    return read(apis.lists);
+  });
+}
+
 /** How far each list of a copy has been read. */
 export async function readLists({ tenantId, copyId, typed, rows }: CopyScope): Promise<Map<SyncResource, ListState>> {
   const lists = await typed((orm) => orm.findBy(SyncListRow, { tenantId, copyId }));
@@ -67,9 +83,10 @@ export async function readLists({ tenantId, copyId, typed, rows }: CopyScope): P
     { resource: "text" },
   );
   const listOf = (resource: SyncResource) => lists.find((list) => list.resource === resource) ?? null;
+  const payerOf = (resource: SyncResource) => (listOf(resource)?.watermark ? "lists" : "firstLists");
   const stateOf = (resource: SyncResource): ListState => ({
     list: listOf(resource),
-    payer: listOf(resource)?.watermark ? "lists" : "firstLists",
+    payers: { WHOLE: payerOf(resource), CHANGES: payerOf(resource) },
     passes: new Map(
       passes.filter((pass) => pass.resource === resource).map((pass) => [pass.kind, { ...pass, isStored: true }]),
     ),

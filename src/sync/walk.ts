@@ -15,6 +15,7 @@ import {
   noteAnew,
   type Pages,
   type Pass,
+  paidFor,
   type ReadPage,
   restartPass,
 } from "./passes";
@@ -91,7 +92,8 @@ async function* readPages(context: RunContext, resource: ListResource, state: Li
   for (;;) {
     const committed = context.metrics?.syncPages.startTimer({ resource });
     const askedAt = context.clock();
-    const asked = LISTS[resource].read(context.apis[state.payer], { cursor, updatedSince: pass.updatedSince });
+    const request = { cursor, updatedSince: pass.updatedSince };
+    const asked = paidFor(context.apis, state, pass, (api) => LISTS[resource].read(api, request));
     const page = await asked.catch((error: unknown) => {
       if (isCheckpoint && isOfCursor(error) && !rests(pass, askedAt)) return null;
       throw error;

@@ -1,0 +1,71 @@
+import { MINUTE_MS } from "../../src/platform/clock";
+import { recordMeeting } from "../support/stories";
+import { SyncWorld } from "../support/sync-world";
+
+// Seen red: near a meeting each pass was paid from the meetings' share, and a run whose payer had no more failed; in each turn
+// of a run its meetings were looked at again.
+
+const SHARE = 3_000;
+/** Three kinds of records, four deals' participants at most, a page of activities and one of notes. */
+const MOST_OF_A_MEETING = 30 + 40 + 30;
+
+let world: SyncWorld;
+const as = { tenant: "acme" };
+beforeAll(async () => {
+  world = await SyncWorld.start({ deals: 20, dailyTokens: 30_000 });
+  world.fill("ACTIVITIES", 3_000);
+  await world.connect(as);
+  world.passMinutes(30);
+});
+afterAll(() => world.stop());
+
+const spent = async () => {
+  const [row] = await world.database.query<{ lists: number; meetings: number }>(
+    "SELECT spent_on_syncs AS lists, spent_on_meetings AS meetings FROM crm_budget",
+  );
+  if (!row) throw new Error("no company is known");
+  return row;
+};
+
+async function meet(...minutes: number[]): Promise<void> {
+  const now = Date.now() + world.time.aheadMs;
+  const { email } = world.simulator.company.stories.singleDeal;
+  for (const ahead of minutes)
+    await recordMeeting(world.api, [email], { startsAt: new Date(now + ahead * MINUTE_MS).toISOString() }, as);
+}
+
+const unrefreshed = () => world.database.query("SELECT 1 FROM meeting WHERE refreshed_at IS NULL");
+const looksByIds = () =>
+  world.simulator.log.of("GET", /\/api\/v2\/(deals|persons|organizations)$/).filter(({ query }) => query.ids).length;
+
+test("in a run of many turns what meetings are about is asked for once, and the long way is paid by the lists", async () => {
+  await meet(4.6, 4.7, 4.8);
+  const before = await spent();
+  world.simulator.log.clear();
+  const turnEnds = { kind: "meanwhile" as const, act: () => world.passMinutes(0.26) };
+  const end = world.simulator.control.fail({ match: /activities$/, with: turnEnds });
+  expect(await world.sync(as, "RECONCILE")).toMatchObject({ state: "SUCCEEDED" });
+  end();
+  const turns = world.simulator.log.of("GET", /users\/me$/).length;
+  expect(turns).toBeGreaterThan(5);
+  // Those of the round through all matched records are among them.
+  expect(looksByIds()).toBeLessThanOrEqual(3 * 3 + 3);
+  expect((await spent()).meetings - before.meetings).toBeLessThanOrEqual(3 * MOST_OF_A_MEETING);
+  expect(await unrefreshed()).toEqual([]);
+});
+
+test.each([
+  ["nothing", SHARE],
+  ["a page and no more", SHARE - 40],
+])("where %s is left of the meetings' share, the lists are read from their own", async (_left, meetings) => {
+  world.passMinutes(30);
+  await meet(4.8);
+  const before = await spent();
+  await world.database.query("UPDATE crm_budget SET spent_on_meetings = $1, revision = revision + 1", [meetings]);
+  world.simulator.log.clear();
+  expect(await world.sync(as)).toMatchObject({ state: "SUCCEEDED", error: null });
+  expect(world.asked("ACTIVITIES")).toHaveLength(1);
+  const after = await spent();
+  expect(after.meetings).toBeLessThanOrEqual(SHARE);
+  expect(after.lists).toBeGreaterThan(before.lists);
+});
