@@ -6,7 +6,7 @@ import { sweepChanges } from "./connections/journal";
 import { CONFIRM_GRANT } from "./connections/uninstalls";
 import { migrate, openDatabase } from "./database/data-source";
 import { Database, reachOf } from "./database/database";
-import { handlerOf, startJobRunner } from "./database/jobs";
+import { handlerOf, startJobRunner, sweepReplaced } from "./database/jobs";
 import { entities } from "./entities";
 import { type Clock, systemClock } from "./platform/clock";
 import type { Config } from "./platform/config";
@@ -113,6 +113,7 @@ function sweepsOf({ database, logger, clock, ...services }: Services) {
     grants: () => grants.sweep(),
     rejudging: () => rejudging.sweep(),
     purges: () => sweepPurges(database, logger),
+    replaced: () => sweepReplaced(database),
     audit: () => sweepAudit(database, logger, clock()),
     runs: () => sweepRuns(database, logger, clock()),
     journal: () => sweepChanges(database, logger, clock()),

@@ -60,9 +60,11 @@ export const dayEndsAt = ({ dayBeganAt }: BudgetState): Date => new Date(dayBega
  * The state in the day that is now. Where no reset was seen in time, a day is assumed to begin 24 hours after the last one,
  * and the first one with our first call: never sooner than the CRM's own (decision 0072).
  */
-export function presentDay(state: BudgetState, now: Date): BudgetState {
+export function presentDay(known: BudgetState, now: Date): BudgetState {
+  // A clock that was far ahead once must neither keep a day from ending, nor a refusal from being over.
+  const isAhead = (known.limitedAt?.getTime() ?? 0) > now.getTime() + LOOK_EVERY_MS;
+  const state = isAhead ? { ...known, limitedAt: null } : known;
   const passed = now.getTime() - state.dayBeganAt.getTime();
-  // A clock that was far ahead once must not keep a day from ending.
   if (passed < -LOOK_EVERY_MS) return { ...state, dayBeganAt: now };
   const days = Math.floor(passed / DAY_MS);
   if (days < 1) return state;

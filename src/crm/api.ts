@@ -54,7 +54,7 @@ const MAX_FIELD_PAGES = 20;
 /** A deal with thousands of participants is none: a list of them that goes on after this does not end. */
 const MAX_PARTICIPANT_PAGES = 10;
 
-type ReadPage<T> = (answer: CrmAnswer) => Promise<Page<T>>;
+type ReadPage<T> = (answer: CrmAnswer, limit: number) => Promise<Page<T>>;
 type AnsweredPage<T> = Page<T> & { answer: CrmAnswer };
 
 /** How a note names the one record that it is on. */
@@ -253,7 +253,7 @@ export class CrmApi {
   }
 
   #offsets<T>(list: Address, schema: z.ZodType<T>, query: Query): Promise<AnsweredPage<T>> {
-    return this.#page(list, query, (answer) => readOffsetPage(answer, schema));
+    return this.#page(list, query, (answer, limit) => readOffsetPage(answer, limit, schema));
   }
 
   /** A page from where the query says. A list with a page too large to be read would otherwise never get past it. */
@@ -261,7 +261,7 @@ export class CrmApi {
     const limit = this.#pageSizes.get(list.path) ?? PAGE_SIZE;
     try {
       const answer = await this.#get(list, { limit, ...query });
-      return { answer, ...(await read(answer)) };
+      return { answer, ...(await read(answer, limit)) };
     } catch (error) {
       if (!(error instanceof CrmError && error.detail.tooLarge) || limit === 1) throw error;
       this.#pageSizes.set(list.path, Math.ceil(limit / SHRINK_BY));

@@ -47,7 +47,7 @@ export async function withLook<T>(url: Secret, work: (look: Look) => Promise<T>)
     await client.connect().catch((cause: unknown) => {
       throw unavailable(url, cause);
     });
-    await client.query("SET default_transaction_read_only = on; SET DateStyle = ISO");
+    await client.query("SET default_transaction_read_only = on; SET DateStyle = ISO; SET search_path = public");
     return await work({ rows: async (sql, parameters = []) => (await client.query(sql, parameters)).rows });
   } finally {
     await client.end().catch(() => undefined);

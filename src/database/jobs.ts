@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { run, type Task, Logger as WorkerLogger } from "graphile-worker";
 import { Pool } from "pg";
 import type { z } from "zod";
-import { DAY_MS } from "../platform/clock";
+import { DAY_MS, systemClock } from "../platform/clock";
 import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
 import { forEachLogged, inWork, traced, workFor } from "../platform/work";
@@ -30,11 +30,14 @@ export async function enqueueJob<Payload extends { tenantId: number }>(
   ids: Payload,
   runAt: Date | null = null,
 ): Promise<void> {
-  await rows(ENQUEUE, [name, JSON.stringify(payload.parse(ids)), runAt, `${name}:${subjectOf(ids)}`]);
+  const waitMs = runAt && runAt.getTime() - systemClock().getTime();
+  await rows(ENQUEUE, [name, JSON.stringify(payload.parse(ids)), runAt, `${name}:${subjectOf(ids)}`, waitMs]);
 }
 
+/** The clocks of PostgreSQL and of this process may differ: a job that plans itself anew never finds itself due at once. */
 const ENQUEUE = `
-  SELECT graphile_worker.add_job($1, $2::json, run_at => $3, job_key => $4) FROM (
+  SELECT graphile_worker.add_job($1, $2::json, job_key => $4,
+    run_at => greatest($3::timestamptz, now() + $5::float8 * interval '1 millisecond')) FROM (
     SELECT count(*) FROM graphile_worker.complete_jobs(ARRAY (
       SELECT j.id FROM graphile_worker.jobs j WHERE j.key = $4 AND j.locked_at IS NULL AND j.attempts >= j.max_attempts))) gone`;
 
@@ -50,6 +53,16 @@ export const hasLiveJob = ({ name }: { name: string }, subject: string, since: s
     WHERE j.key = '${name}:' || ${subject} AND (j.locked_at IS NULL OR j.locked_at > ${since})
       AND (j.attempts < j.max_attempts OR j.run_at > now() - interval '6 hours'))`;
 
+/** A job whose worker was killed is none any more once its key was given to another one: the library leaves its row. */
+export async function sweepReplaced(database: Database): Promise<void> {
+  await database.acrossTenants(
+    `SELECT count(*) FROM graphile_worker.complete_jobs(ARRAY (
+       SELECT j.id FROM graphile_worker.jobs j WHERE j.key IS NULL AND j.attempts >= j.max_attempts
+         AND (j.locked_at IS NULL OR j.locked_at < now() - interval '4 hours')))`,
+    [],
+  );
+}
+
 export interface QueueState {
   /** Jobs that are due and that no worker has taken; those that were given up are not due any more. */
   waiting: number;
@@ -63,7 +76,7 @@ export async function readQueueState(database: Database): Promise<QueueState> {
   const [state] = await database.acrossTenants<QueueState>(
     `SELECT count(*) FILTER (WHERE attempts < max_attempts)::int AS waiting,
        coalesce(extract(epoch FROM now() - min(run_at) FILTER (WHERE attempts < max_attempts)), 0)::float8 AS "oldestSeconds",
-       count(*) FILTER (WHERE attempts >= max_attempts)::int AS "givenUp"
+       count(*) FILTER (WHERE attempts >= max_attempts AND key IS NOT NULL)::int AS "givenUp"
      FROM graphile_worker.jobs WHERE run_at <= now() AND locked_at IS NULL`,
     [],
     { waiting: "number", oldestSeconds: "number", givenUp: "number" },
@@ -129,8 +142,8 @@ export async function startJobRunner(url: Secret, handlers: readonly JobHandler[
       taskList: Object.fromEntries(tasks),
       parsedCronItems: [],
       logger: new WorkerLogger(() => (level, message) => {
-        if (level === "error") logger.error({ worker: message }, "a job failed");
-        else if (level === "warning") logger.warn({ worker: message }, "the job runner warns");
+        if (level === "error" && message.startsWith("Failed task")) logger.error({ worker: message }, "a job failed");
+        else if (level === "error" || level === "warning") logger.warn({ worker: message }, "the job runner warns");
       }),
     });
   const gaveUp = (error: unknown) => {

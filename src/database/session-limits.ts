@@ -81,10 +81,10 @@ export function withLimits(url: Secret, limits: SessionLimits): Secret {
     idle_in_transaction_session_timeout: limits.idleInTransaction,
     ...(knowsTransactions ? { transaction_timeout: limits.transaction } : {}),
     ...PEER_SETTINGS,
-    // Whatever the database is set to: dates are read as text of this form, and who waited for a lock sees what was committed.
-    ...{ DateStyle: "ISO", default_transaction_isolation: "read\\ committed" },
-    // Statements here read few rows, and to compile one took up to a hundred times as long as to execute it.
-    jit: "off",
+    // Whatever the database is set to: texts are read as they are written, and who waited for a lock sees what was committed.
+    ...{ DateStyle: "ISO", standard_conforming_strings: "on", default_transaction_isolation: "read\\ committed" },
+    // No other schema's tables, without row policies. To compile a statement took up to a hundred times as long as to execute it.
+    ...{ search_path: "public", row_security: "on", jit: "off" },
   };
   const given = limited.searchParams.get("options") ?? "";
   const options = Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`);

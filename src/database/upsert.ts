@@ -32,12 +32,12 @@ export interface WrittenRow {
  * @param tells false: nobody looks at what would be told
  * @returns those that were inserted or changed
  */
-export type Upsert = (copy: CopyScope, tells?: boolean) => Promise<WrittenRow[]>;
+export type Upsert = (copy: CopyScope, now: Date, tells?: boolean) => Promise<WrittenRow[]>;
 
 /**
  * A page of synced rows, written in one statement: `json_to_recordset` and ON CONFLICT, only rows that really differ,
- * and never an older state over a newer one (by `update_time`, where the table has it). All rows need the same keys. The
- * text is made here, so that a transaction does not wait for it.
+ * and never an older state over a newer one (by `update_time`, where the table has it, while answers that have crossed may
+ * be on their way). All rows need the same keys. The text is made here, so that a transaction does not wait for it.
  */
 export function upsertPage<T extends ObjectLiteral>(
   entity: ObjectType<T>,
@@ -49,13 +49,22 @@ export function upsertPage<T extends ObjectLiteral>(
   const properties = Object.keys(first);
   // As bytes: a long text that waits for its transaction would be kept until the next full collection.
   const json = Buffer.from(jsonRows(page));
-  return async ({ tenantId, copyId, rows, metadata }, tells = true) => {
+  return async ({ tenantId, copyId, rows, metadata }, now, tells = true) => {
     const told = tells ? options.told : undefined;
+    const times = properties.includes("updateTime") ? [now] : [];
     const ids = told ? [page.map((row) => row.crmId)] : [];
     const sql = upsertStatement(metadata(entity), properties, { ...options, told });
-    return rows<WrittenRow>(sql, [tenantId, copyId, json, ...ids], { id: "number", told: "json" });
+    return rows<WrittenRow>(sql, [tenantId, copyId, json, ...times, ...ids], { id: "number", told: "json" });
   };
 }
+
+/**
+ * SQL: the row is of a later change than what the page says of it. An answer is on its way for a minute or two: one that comes
+ * long after a stamp and says something else proves that stamp wrong, as does one that comes long before it. Otherwise a record
+ * that was stamped ahead of its time once would never be brought up to date again.
+ */
+const IS_LATER = `t.update_time > EXCLUDED.update_time
+  AND t.update_time BETWEEN $4::timestamptz - interval '10 minutes' AND $4::timestamptz + interval '10 minutes'`;
 
 function upsertStatement(
   metadata: EntityMetadata,
@@ -72,9 +81,7 @@ function upsertStatement(
   const updated = columns.filter(({ property, name }) => name !== "crm_id" && !insertOnly.includes(property));
   const compared = updated.filter(({ property }) => !silent.includes(property));
   const differs = `(${compared.map(({ name }) => `t.${name}`)}) IS DISTINCT FROM (${compared.map(({ name }) => `EXCLUDED.${name}`)})`;
-  const notOlder = names.includes("update_time")
-    ? " AND (t.update_time IS NULL OR EXCLUDED.update_time IS NULL OR EXCLUDED.update_time >= t.update_time)"
-    : "";
+  const [notOlder, ids] = names.includes("update_time") ? [` AND (${IS_LATER}) IS NOT TRUE`, "$5"] : ["", "$4"];
   // Parsed as jsonb first, flat rows take a tenth longer; rows of several documents a fifth less.
   const json = columns.filter(({ type }) => type === "jsonb").length > 1 ? "jsonb" : "json";
   const state = `ARRAY[${told}]::text[]`;
@@ -90,7 +97,7 @@ function upsertStatement(
   return `
     WITH before AS MATERIALIZED (
       SELECT t.crm_id AS id, ${state} AS was
-      FROM ${rowsOfEach(table, "crm_id", "$4::bigint[]")} t
+      FROM ${rowsOfEach(table, "crm_id", `${ids}::bigint[]`)} t
     ), written AS (${upsert(`${state} AS became`)})
     SELECT written.id, CASE WHEN before.id IS NULL THEN '"NEW"' WHEN before.was <> written.became
       THEN jsonb_build_object('was', before.was, 'became', written.became) END AS told

@@ -258,7 +258,7 @@ async function checkQueue(look: Look): Promise<Finding[]> {
     `SELECT task_identifier AS task,
        count(*) FILTER (WHERE locked_at IS NULL AND attempts < max_attempts AND run_at < now() - interval '${LATE}')::int AS late,
        count(*) FILTER (WHERE locked_at < now() - interval '${STUCK}')::int AS stuck,
-       count(*) FILTER (WHERE locked_at IS NULL AND attempts >= max_attempts)::int AS gone
+       count(*) FILTER (WHERE locked_at IS NULL AND attempts >= max_attempts AND key IS NOT NULL)::int AS gone
      FROM graphile_worker.jobs GROUP BY 1 ORDER BY 1`,
   );
   const findings = found.flatMap(({ task, late, stuck, gone }) => [

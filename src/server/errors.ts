@@ -136,8 +136,9 @@ const NOWHERE: Placed = { message: "", locations: undefined, path: undefined, or
 const isPlaced = (error: unknown): error is Placed =>
   typeof error === "object" && error !== null && "locations" in error && "path" in error && "originalError" in error;
 
+/** Errors of compiled queries are of that class and may have no extensions. */
 const isCoded = (error: unknown): error is GraphQLError =>
-  error instanceof GraphQLError && error.extensions.code !== undefined;
+  error instanceof GraphQLError && error.extensions?.code !== undefined;
 
 const bounded = (message: string): string =>
   message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}...` : message;

@@ -29,10 +29,7 @@ import { addSocketServer } from "./socket-server";
 /** A document with its variables; meetings with hundreds of attendees stay far below. */
 const MAX_BODY_BYTES = 512 * 1024;
 
-/**
- * What a front end of an allowed origin may do: send operations with its user's token. No answer allows credentials,
- * because no cookie counts here.
- */
+/** What a front end of an allowed origin may do: send operations with its user's token. No cookie counts, so none is allowed. */
 const CORS = {
   methods: ["POST"],
   allowedHeaders: ["authorization", "content-type", "x-request-id", COST_HEADER],

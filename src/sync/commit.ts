@@ -102,7 +102,7 @@ export function contextOf(
   const calls = { http, baseUrl: crmBaseUrl, tokens, pacer: new Pacer(clock), mayBegin, stop };
   const api = (reservation: HeldReservation) => new CrmApi({ ...calls, reservation });
   const { firstLists, lists, participants, dealsOfMeetings, meetings } = reservations;
-  const turnEnds = askedAt.getTime() + TURN_MS;
+  const [turnEnds, latestEnd] = [askedAt.getTime() + TURN_MS, performance.now() + TURN_MS];
   return {
     run,
     database,
@@ -124,7 +124,7 @@ export function contextOf(
     logger: parts.logger.child({ tenantId, runId, kind }),
     staleAfterMs: intervalMs || STALE_AFTER_MS,
     isStopped: () => stop.aborted,
-    mustPause: () => stop.aborted || clock().getTime() >= turnEnds,
+    mustPause: () => stop.aborted || clock().getTime() >= turnEnds || performance.now() >= latestEnd,
   };
 }
 

@@ -64,7 +64,7 @@ function pageOf<T extends { id: number; updateTime?: string | null }, R extends 
   const gone = records.filter(isDeleted).map(({ id }) => id);
   const upsert = upsertPage(entity, kept.map(toRow), options);
   const write: WritePage = async (copy, now, tells) => {
-    const rows = await upsert(copy, tells);
+    const rows = await upsert(copy, now, tells);
     const removed = await removeRecords(copy, entity, gone, now);
     const ids = rows.map(({ id }) => id);
     return { rows, ids, touched: ids, left: [], gone, removed };

@@ -170,13 +170,13 @@ function countCharacters(text: string): number {
 
 /** The CRM has the note: the tenant's readers see it at once, as a sync would write it. @param note null: only its id is known */
 function written(keepOut: KeepOut, crmNoteId: number, note: CrmNote | null, copyId: number): Found {
-  const copy = async (scope: TenantScope) => {
+  const copy = async (scope: TenantScope, now: Date) => {
     if (note === null || note.deleted) return;
     // Before the copy, in the order of who keeps somebody out.
     const kept = await keepOut.hold(scope);
     if (!(await holdLiveCopy(scope, copyId))) return;
     const notes = (await kept?.notes({ ...scope, copyId }, [note])) ?? [note];
-    await upsertPage(NoteRow, notes.map(noteRow), NOTE_UPSERT)({ ...scope, copyId });
+    await upsertPage(NoteRow, notes.map(noteRow), NOTE_UPSERT)({ ...scope, copyId }, now);
   };
   return { outcome: { state: "WRITTEN", crmNoteId }, copy };
 }

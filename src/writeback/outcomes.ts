@@ -27,7 +27,7 @@ export type WriteOutcome =
 export interface Found {
   outcome: WriteOutcome;
   /** Brings what was seen into the copy, in the transaction that settles the receipt. */
-  copy?(scope: TenantScope): Promise<void>;
+  copy?(scope: TenantScope, now: Date): Promise<void>;
 }
 
 /** As a receipt says it. */

@@ -77,8 +77,9 @@ export async function settleFound<Row extends WriteReceipt>(
   { outcome, copy }: Found,
 ): Promise<Row> {
   const settled = await database.tenant(tenantId).transaction(async (scope) => {
-    const receipt = await settle(scope, kind, id, outcome, clock());
-    await copy?.(scope);
+    const now = clock();
+    const receipt = await settle(scope, kind, id, outcome, now);
+    await copy?.(scope, now);
     return receipt;
   });
   metrics?.crmWrites.inc({ kind: kind.name, state: settled.state });

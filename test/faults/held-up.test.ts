@@ -180,16 +180,21 @@ test("what the operator's address says of sessions stays, beside what the servic
   expect(rows).toEqual([{ role: APPLICATION_ROLE, memory: "7MB", lock: `${SESSION_LIMITS.work.lock / 1000}s` }]);
 });
 
-test("what the database is set to by others changes neither how dates are read nor what a waiting transaction sees", async () => {
+// Seen red: tables of another schema were made, and used, without a row policy.
+test("what the database is set to by others changes neither how texts are read nor whose tables are, nor what a waiting transaction sees", async () => {
   const name = new URL(database.url.reveal()).pathname.slice(1);
   await database.query(`ALTER DATABASE "${name}" SET DateStyle = 'SQL, DMY'`);
   await database.query(`ALTER DATABASE "${name}" SET default_transaction_isolation = 'serializable'`);
+  for (const set of ["search_path = elsewhere, public", "row_security = off", "standard_conforming_strings = off"])
+    await database.query(`ALTER DATABASE "${name}" SET ${set}`);
   const session = new Client({ connectionString: withLimits(database.url, SESSION_LIMITS.work).reveal() });
   await session.connect();
   const { rows } = await session.query(
-    "SELECT current_setting('transaction_isolation') AS isolation, timestamptz '2026-03-04 05:06:07Z' AS at",
+    `SELECT current_setting('transaction_isolation') AS isolation, timestamptz '2026-03-04 05:06:07Z' AS at,
+       current_setting('search_path') AS path, current_setting('row_security') AS policies, length('\\n') AS letters`,
   );
   await session.end();
   await database.query(`ALTER DATABASE "${name}" RESET ALL`);
-  expect(rows).toEqual([{ isolation: "read committed", at: new Date("2026-03-04T05:06:07Z") }]);
+  const at = new Date("2026-03-04T05:06:07Z");
+  expect(rows).toEqual([{ isolation: "read committed", at, path: "public", policies: "on", letters: 2 }]);
 });

@@ -1,7 +1,14 @@
 import { pino } from "pino";
 import { z } from "zod";
 import { Database } from "../../src/database/database";
-import { enqueueJob, handlerOf, type JobKind, startJobRunner } from "../../src/database/jobs";
+import {
+  enqueueJob,
+  handlerOf,
+  type JobKind,
+  readQueueState,
+  startJobRunner,
+  sweepReplaced,
+} from "../../src/database/jobs";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { until } from "../support/stories";
 
@@ -46,4 +53,43 @@ test("a job carries the ids of its kind and nothing else, and a worker takes onl
   await runner.stop();
   expect(done).toEqual([{ tenantId, thingId: "one" }]);
   expect(left).toEqual([{ key: null, last_error: expect.stringContaining("tenantId") }]);
+});
+
+// Seen red: where PostgreSQL's clock was ahead a job that planned itself anew was due at once, thousands of times a minute.
+test("a job waits as long as it is to by whichever clock", async () => {
+  const tenantId = await database.tenantId("acme");
+  jest.useFakeTimers({
+    now: Date.now() - 120_000,
+    doNotFake: ["setTimeout", "setInterval", "setImmediate", "nextTick", "performance", "queueMicrotask"],
+  });
+  await new Database(database.dataSource)
+    .tenant(tenantId)
+    .transaction((scope) => enqueueJob(scope, THING, { tenantId, thingId: "late" }, new Date(Date.now() + 60_000)));
+  jest.useRealTimers();
+  const [job] = await database.query<{ waits: number }>(
+    "SELECT extract(epoch FROM run_at - now())::float8 AS waits FROM graphile_worker.jobs WHERE key = 'look_at_thing:late'",
+  );
+  expect(job?.waits).toBeGreaterThan(50);
+  expect(job?.waits).toBeLessThan(70);
+});
+
+// Seen red: it counted as given up for ever, and the doctor told of an error that no log had.
+test("a job whose worker was killed, and that another took up, is not one that was given up", async () => {
+  const db = new Database(database.dataSource);
+  const tenantId = await database.tenantId("acme");
+  const enqueue = () =>
+    db.tenant(tenantId).transaction((scope) => enqueueJob(scope, THING, { tenantId, thingId: "killed" }));
+  await enqueue();
+  await database.query(
+    "UPDATE graphile_worker._private_jobs SET locked_at = now(), locked_by = 'dead' WHERE key LIKE '%killed'",
+  );
+  await enqueue();
+  await database.query(
+    "UPDATE graphile_worker._private_jobs SET locked_at = NULL, locked_by = NULL WHERE locked_by = 'dead'",
+  );
+  const replaced = "SELECT 1 FROM graphile_worker.jobs WHERE key IS NULL AND attempts >= max_attempts";
+  expect(await database.query(replaced)).toHaveLength(1);
+  expect(await readQueueState(db)).toMatchObject({ givenUp: 0 });
+  await sweepReplaced(db);
+  expect(await database.query(replaced)).toEqual([]);
 });

@@ -283,7 +283,8 @@ describe("Records that cannot be read", () => {
 
 describe("Pages", () => {
   const next = async (beside?: unknown) => (await readCursorPage(page([deal], beside), record.dealRecord)).next;
-  const nextOffset = async (beside?: unknown) => (await readOffsetPage(page([note], beside), record.noteRecord)).next;
+  const nextOffset = async (beside?: unknown) =>
+    (await readOffsetPage(page([note], beside), 2, record.noteRecord)).next;
 
   test("A cursor list goes on while next_cursor is there", async () => {
     expect(await next({ next_cursor: "abc" })).toBe("abc");
@@ -293,12 +294,13 @@ describe("Pages", () => {
   test("An offset list goes on where the CRM says", async () => {
     expect(await nextOffset({ pagination: { more_items_in_collection: true, next_start: 500 } })).toBe("500");
     expect(await nextOffset({ pagination: { more_items_in_collection: false } })).toBeNull();
+    expect(await nextOffset({ pagination: { start: 0, limit: 2, next_start: 500 } })).toBe("500");
     expect(await nextOffset(null)).toBeNull();
   });
 
   test("A list whose data is null is empty", async () => {
     const none = { records: [], rejected: [], next: null };
-    expect(await readOffsetPage(page(null, null), record.participantRecord)).toEqual(none);
+    expect(await readOffsetPage(page(null, null), 2, record.participantRecord)).toEqual(none);
     expect(await readCursorPage(page(null, { next_cursor: null }), record.dealRecord)).toEqual(none);
   });
 
@@ -323,7 +325,7 @@ describe("Pages", () => {
     ["there is no data", answerOf('{"success":true}')],
     ["the data is not a list", page({ id: 1 })],
   ])("An answer cannot be read where %s", async (_what, answer) => {
-    await expect(readOffsetPage(answer, record.noteRecord)).rejects.toThrow(
+    await expect(readOffsetPage(answer, 2, record.noteRecord)).rejects.toThrow(
       expect.objectContaining({ code: "UNREADABLE" }),
     );
   });

@@ -53,14 +53,23 @@ export async function readCursorPage<T>(answer: CrmAnswer, record: z.ZodType<T>)
   return { ...(await readRecords(answer, envelope.data, record)), next: paging.data.next_cursor };
 }
 
-/** v1 lists: offsets; `data` is null where there is nothing. A list without paging is whole. */
-export async function readOffsetPage<T>(answer: CrmAnswer, record: z.ZodType<T>): Promise<Page<T>> {
+/**
+ * v1 lists: offsets; `data` is null where there is nothing. A list without paging is whole, if more would have had room.
+ * @param limit how many records were asked for at most
+ */
+export async function readOffsetPage<T>(answer: CrmAnswer, limit: number, record: z.ZodType<T>): Promise<Page<T>> {
   const envelope = await readEnvelope(answer);
   const paging = offsetPaging.safeParse(envelope.additional_data);
   if (!paging.success) throw unreadable(answer, "its paging is not in the documented form");
-  const { more_items_in_collection: more, next_start: next } = paging.data?.pagination ?? {};
+  const { more_items_in_collection: said, next_start: next } = paging.data?.pagination ?? {};
+  // Where more follows is said only if it does (wire fact 3.2).
+  const more = said ?? next != null;
   if (more && next == null) throw unreadable(answer, "it promises more and does not say where");
-  return { ...(await readRecords(answer, envelope.data, record)), next: more ? String(next) : null };
+  const read = await readRecords(answer, envelope.data, record);
+  const isFull = read.records.length + read.rejected.length >= limit;
+  if (isFull && said == null && next == null)
+    throw unreadable(answer, "it is full and does not say whether more follows");
+  return { ...read, next: more ? String(next) : null };
 }
 
 /** v1 users: the whole list in one answer, `additional_data` holds no paging. */

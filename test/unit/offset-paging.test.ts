@@ -1,0 +1,28 @@
+import type { CrmAnswer } from "../../src/crm/http";
+import { readOffsetPage } from "../../src/crm/parsing/page";
+import { participantRecord } from "../../src/crm/parsing/records";
+
+// Seen red: 500 of 1,600 notes were there, and the run had succeeded.
+
+const participant = { person_id: { value: 1 } };
+const page = (additional_data: unknown): CrmAnswer => ({
+  status: 200,
+  contentType: "application/json",
+  body: Buffer.from(JSON.stringify({ success: true, data: [participant], additional_data })),
+  ...{ date: null, correlationId: "one", headerNames: [] },
+  limit: { remaining: null, reset: null },
+  day: { limit: null, remaining: null },
+});
+
+test.each([[null], [{ pagination: { start: 0, limit: 1 } }]])(
+  "a full page that does not say whether more follows cannot be read, and one with room is the last: %j beside it",
+  async (beside) => {
+    await expect(readOffsetPage(page(beside), 1, participantRecord)).rejects.toThrow("does not say whether");
+    expect(await readOffsetPage(page(beside), 2, participantRecord)).toMatchObject({ next: null });
+  },
+);
+
+test("a page that says only where more follows goes on there", async () => {
+  const beside = { pagination: { start: 0, limit: 1, next_start: 500 } };
+  expect(await readOffsetPage(page(beside), 1, participantRecord)).toMatchObject({ next: "500" });
+});
