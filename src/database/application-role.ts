@@ -2,7 +2,7 @@ import { Client } from "pg";
 import { SECOND_MS } from "../platform/clock";
 import { messageOf, ServiceError } from "../platform/errors";
 import { Secret } from "../platform/keyring";
-import { refuseUnusable, UnusableLayoutError } from "./cluster";
+import { type Ask, refuseUnusable, UnusableLayoutError } from "./cluster";
 import { withoutTransactionLimit } from "./session-limits";
 
 /** Owns the tables. All sessions of the service act as this role, which sees one tenant's rows at a time. */
@@ -54,6 +54,28 @@ export async function withLook<T>(url: Secret, work: (look: Look) => Promise<T>)
   }
 }
 
+/** The database takes no writes, or not every name; the message says what to do. */
+export class UnfitDatabaseError extends ServiceError {
+  readonly code = "DATABASE_UNFIT";
+}
+
+/** Why nothing can be written to this database; null where it can. What a session sets for itself is not looked at. */
+export async function unfitBecause(ask: Ask): Promise<{ what: string; todo: string } | null> {
+  const [found] = await ask<{ encoding: string; isStandby: boolean; isReadOnly: boolean }>(
+    `SELECT current_setting('server_encoding') AS encoding, pg_is_in_recovery() AS "isStandby",
+       (SELECT reset_val = 'on' FROM pg_settings WHERE name = 'default_transaction_read_only') AS "isReadOnly"`,
+  );
+  if (found?.isStandby)
+    return { what: "it is a standby, which takes no writes", todo: "give DATABASE_URL the primary's address" };
+  if (found?.isReadOnly)
+    return { what: "default_transaction_read_only is on", todo: "look whether its disk is full, and set it off" };
+  if (found?.encoding === "UTF8") return null;
+  return {
+    what: `its encoding is ${found?.encoding}, which not every name has a place in`,
+    todo: "make it with ENCODING 'UTF8'",
+  };
+}
+
 /** The database's user may not act as the service's roles; the message says what an administrator has to run. */
 export class DatabaseRoleError extends ServiceError {
   readonly code = "DATABASE_ROLE";
@@ -71,15 +93,19 @@ export async function asApplication(url: Secret): Promise<Secret> {
   let known = url;
   try {
     await client.connect();
+    const ask: Ask = async (sql) => (await client.query(sql)).rows;
     const { rows } = await client.query("SELECT current_setting('transaction_timeout', true) IS NULL AS \"isOld\"");
     if (rows[0]?.isOld) known = withoutTransactionLimit(url);
-    await refuseUnusable(async (sql) => (await client.query(sql)).rows);
+    const unfit = await unfitBecause(ask);
+    if (unfit) throw new UnfitDatabaseError(`The database cannot be used: ${unfit.what}; ${unfit.todo}.`);
+    await refuseUnusable(ask);
     await client.query("SELECT pg_advisory_lock($1)", [ROLE_LOCK]);
     if (await lacks(client)) await client.query(MAKE_ROLES).catch(refuse);
     const missing = await lacks(client);
     if (missing) refuse(missing);
   } catch (cause) {
-    if (cause instanceof DatabaseRoleError || cause instanceof UnusableLayoutError) throw cause;
+    if ([DatabaseRoleError, UnusableLayoutError, UnfitDatabaseError].some((known) => cause instanceof known))
+      throw cause;
     throw unavailable(url, cause);
   } finally {
     await client.end().catch(() => undefined);

@@ -190,24 +190,25 @@ interface Forgotten {
   which?(tenant: string): string;
 }
 
-/** A sweep: deletes the rows of a table that are older than they are kept, the oldest first. */
+/** A sweep: deletes the rows of a table that are older than they are kept, by PostgreSQL's clock as well: a wrong one would take all. */
 export async function forgetOld(
   database: Database,
   { table, instant, keptMs = KEPT_MS, which = () => "true" }: Forgotten,
   logger: Logger,
   now: Date,
 ): Promise<void> {
-  const before = new Date(now.getTime() - keptMs);
+  const before = (place: number) =>
+    `least($${place}::timestamptz, now()) - $${place + 1}::float8 * interval '1 millisecond'`;
   const old = await database.acrossTenants<{ tenantId: number }>(
-    `SELECT DISTINCT tenant_id AS "tenantId" FROM ${table} t WHERE ${instant} < $1 AND ${which("t.tenant_id")} LIMIT ${TENANTS_A_SWEEP}`,
-    [before],
+    `SELECT DISTINCT tenant_id AS "tenantId" FROM ${table} t WHERE ${instant} < ${before(1)} AND ${which("t.tenant_id")} LIMIT ${TENANTS_A_SWEEP}`,
+    [now, keptMs],
     { tenantId: "number" },
   );
   const forget = ({ tenantId }: { tenantId: number }) =>
     database.tenant(tenantId).rows(
       `DELETE FROM ${table} WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
-         SELECT ctid FROM ${table} t WHERE t.tenant_id = $1 AND ${instant} < $2 AND ${which("$1")} ORDER BY ${instant} LIMIT ${FORGOTTEN_A_SWEEP}))`,
-      [tenantId, before],
+         SELECT ctid FROM ${table} t WHERE t.tenant_id = $1 AND ${instant} < ${before(2)} AND ${which("$1")} ORDER BY ${instant} LIMIT ${FORGOTTEN_A_SWEEP}))`,
+      [tenantId, now, keptMs],
     );
   await forEachLogged(old, forget, logger);
 }

@@ -23,8 +23,8 @@ const FROZEN_CODES = ["55P03", "25P03", "25P04"];
 /** For a session that was ended, and a server that was, or is not there or full for now. */
 const AWAY_CODES = ["57P01", "57P02", "57P03", "57P05", "53300", "ECONNREFUSED", "ECONNRESET", "EPIPE", "ETIMEDOUT"];
 const GIVEN_UP_CODES = new Set([...FROZEN_CODES, ...AWAY_CODES]);
-/** For a disk or a memory that is full: it is so until somebody makes room. */
-const FULL_CODES = new Set(["53100", "53200"]);
+/** For a disk or a memory that is full, or a database that takes no writes: it is so until somebody makes room, or names the primary. */
+const FULL_CODES = new Set(["53100", "53200", "25006"]);
 /** For a statement over its limit: again it would take as long, so that whoever goes on by itself must not. */
 const TOO_LONG = "57014";
 /** A cluster's coordinator says so of a tenant's node that is away, in a session that itself goes on. */
@@ -56,7 +56,7 @@ export const TRY_AGAIN =
 export const isNodeAway = (error: unknown): boolean =>
   NODE_AWAY_CODES.has(codeOf(error)) || (error instanceof Error && NOT_COMMITTED.test(error.message));
 
-/** Whether the server has no room: nothing of the work was done, and somebody must act. */
+/** Whether the server has no room, or is to be read alone: nothing of the work was done, and somebody must act. */
 export const isFull = (error: unknown): boolean => FULL_CODES.has(codeOf(error));
 
 function isHeldUp(error: unknown): boolean {
@@ -203,17 +203,17 @@ export class Session extends PostgresQueryRunner {
 
 /**
  * PostgreSQL's CancelRequest, on a connection of its own: it needs no free session and no right over the one that it
- * names, and goes in clear also where sessions do not. Ends when the server has taken it.
+ * names, and goes in clear also where sessions do not. Ends when the server has taken it; where it stands still, so does
+ * the session, for which nobody waits any more.
  */
-function cancel({ host, port, processID, secretKey }: Client): Promise<void> {
+function cancel({ host, port, processID, secretKey, connection: { stream } }: Client): Promise<void> {
   const connection = new Connection() as CancelConnection;
   return new Promise<void>((resolve) => {
-    setTimeout(() => connection.stream.destroy(), CANCEL_TIMEOUT_MS).unref();
+    const late = setTimeout(() => [connection.stream.destroy(), stream.destroy()], CANCEL_TIMEOUT_MS).unref();
     // Where it cannot be sent, the statement goes on until it ends by itself.
     connection.on("error", () => undefined);
-    connection.on("end", () => resolve());
+    connection.on("end", () => resolve(clearTimeout(late)));
     connection.on("connect", () => connection.cancel(processID, secretKey));
-    if (host.startsWith("/")) connection.connect(`${host}/.s.PGSQL.${port}`);
-    else connection.connect(port, host);
+    connection.connect(host.startsWith("/") ? `${host}/.s.PGSQL.${port}` : port, host);
   });
 }

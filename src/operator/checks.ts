@@ -1,5 +1,5 @@
 import { SHORT_TODAY } from "../connections/budget";
-import { ACROSS_TENANTS_ROLE, APPLICATION_ROLE, type Look } from "../database/application-role";
+import { ACROSS_TENANTS_ROLE, APPLICATION_ROLE, type Look, unfitBecause } from "../database/application-role";
 import { readLayout, readNodesAway } from "../database/cluster";
 import { appliedMigrations, migrationNames } from "../database/data-source";
 import { SECOND_MS } from "../platform/clock";
@@ -51,6 +51,11 @@ async function checkVersion(look: Look): Promise<Finding> {
   const what = `database: PostgreSQL ${found?.version} answers as "${found?.database}"`;
   if (TESTED_MAJORS.includes(Number.parseInt(found?.version ?? "", 10))) return ok(what);
   return warning(what, `the service is tested with PostgreSQL ${TESTED_MAJORS.join(" and ")}: use one of these`);
+}
+
+async function checkFitness(look: Look): Promise<Finding> {
+  const unfit = await unfitBecause((sql) => look.rows(sql));
+  return unfit ? fault(`database: ${unfit.what}`, unfit.todo) : ok("database: it takes writes, in UTF8");
 }
 
 async function checkClock(look: Look): Promise<Finding> {
@@ -146,6 +151,7 @@ async function checkLayout(look: Look): Promise<Finding> {
 /** In this order: after the role's the session acts as the service would. */
 export const DATABASE_CHECKS: readonly Check[] = [
   checkVersion,
+  checkFitness,
   checkClock,
   checkRole,
   checkMigrations,

@@ -143,7 +143,7 @@ test("the database goes away and comes back: no exit, clear answers meanwhile, a
 }, 90_000);
 
 // Seen red: metrics waited for each of their statements, a minute and more, and whoever asks by them whether a worker
-// lives ended it; the end waited for sessions that nobody ends.
+// lives ended it; the end waited for sessions that nobody ends; a query in a session that was open had no answer at all.
 test("a database that is silent holds up neither what is asked of the process itself nor its end", async () => {
   await stored();
   gate.silence();
@@ -151,6 +151,9 @@ test("a database that is silent holds up neither what is asked of the process it
   expect([...(await stored())]).toEqual([]);
   expect(performance.now() - askedAt).toBeLessThan(3_000);
   expect(await status("/healthz")).toBe(200);
+  const { errors } = await ask("{ connection { state } }");
+  expect(["DEADLINE_EXCEEDED", "TEMPORARILY_UNAVAILABLE"]).toContain(errors?.[0]?.extensions?.code);
+  expect(performance.now() - askedAt).toBeLessThan(30_000);
   const toldAt = performance.now();
   program.child.kill("SIGTERM");
   await program.ended;

@@ -251,7 +251,9 @@ test("jobs that are late, held by a dead worker, or given up are told by their t
   const waiting = async () => (await readQueueState(new Database(database.dataSource))).waiting;
   const before = await waiting();
   const add = (key: string, runAt: string) =>
-    database.query(`SELECT graphile_worker.add_job($1, '{}', run_at => now() - interval '${runAt}')`, [key]);
+    database.query(`SELECT graphile_worker.add_job($1, '{}', job_key => $1, run_at => now() - interval '${runAt}')`, [
+      key,
+    ]);
   for (const task of ["late_task", "stuck_task", "gone_task"]) await add(task, task === "late_task" ? "1 hour" : "0");
   const change = (task: string, set: string) =>
     database.query(

@@ -232,7 +232,8 @@ test("a briefing tells what changed since the meeting before on the same deal, e
 test("entries go after 400 days, with their deal, and with the copy when the connection ends", async () => {
   await syncEnds(service);
   const { dealId } = story();
-  await database.query("UPDATE deal_change SET seen_at = $1 WHERE became = '70 days ago'", [later(-401 * DAY_MS)]);
+  const old = new Date(Date.now() - 401 * DAY_MS);
+  await database.query("UPDATE deal_change SET seen_at = $1 WHERE became = '70 days ago'", [old]);
   const left = async () =>
     (
       await database.query<{ became: string }>("SELECT became FROM deal_change WHERE kind = 'TITLE' ORDER BY seen_at")

@@ -39,6 +39,34 @@ test("a bad configuration ends the start with every fault named, and no stack", 
   expect(text).not.toMatch(STACK);
 });
 
+// Seen red: it began, doctor found nothing, and every write was told as a bug of ours.
+test("a database that takes no writes, or has no place for every name, is told at the start and by doctor", async () => {
+  const readOnly = await createTestDatabase();
+  const name = new URL(readOnly.url.reveal()).pathname.slice(1);
+  const latin = `${name}_latin`;
+  await database.query(`ALTER DATABASE "${name}" SET default_transaction_read_only = on`);
+  await database.query(`CREATE DATABASE "${latin}" ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0`);
+  const latinUrl = new URL(readOnly.url.reveal());
+  latinUrl.pathname = latin;
+  try {
+    for (const [url, what] of [
+      [readOnly.url.reveal(), "default_transaction_read_only is on"],
+      [latinUrl.href, "its encoding is LATIN1"],
+    ] as const) {
+      const text = await failureOf({ DATABASE_URL: url });
+      expect(text).toContain(`The database cannot be used: ${what}`);
+      expect(text).not.toMatch(STACK);
+      const doctor = startProgram("src/main.js", { ...environment, DATABASE_URL: url }, ["doctor"]);
+      expect(await doctor.ended).toBe(1);
+      expect(doctor.output()).toContain(`fault    database: ${what}`);
+    }
+  } finally {
+    await database.query(`ALTER DATABASE "${name}" RESET ALL`);
+    await database.query(`DROP DATABASE "${latin}" WITH (FORCE)`);
+    await readOnly.drop();
+  }
+});
+
 test("an unreachable database is named without its password, and with what to check", async () => {
   const text = await failureOf({ DATABASE_URL: "postgresql://crm:hunter2@127.0.0.1:9/crm" });
   expect(text).toMatch(/database crm at 127\.0\.0\.1:9 cannot be reached.*Check DATABASE_URL/s);

@@ -283,8 +283,8 @@ describe("Records that cannot be read", () => {
 
 describe("Pages", () => {
   const next = async (beside?: unknown) => (await readCursorPage(page([deal], beside), record.dealRecord)).next;
-  const nextOffset = async (beside?: unknown) =>
-    (await readOffsetPage(page([note], beside), 2, record.noteRecord)).next;
+  const offsets = (answer: CrmAnswer) => readOffsetPage(answer, 2, record.noteRecord);
+  const nextOffset = async (beside?: unknown) => (await offsets(page([note], beside))).next;
 
   test("A cursor list goes on while next_cursor is there", async () => {
     expect(await next({ next_cursor: "abc" })).toBe("abc");
@@ -300,7 +300,7 @@ describe("Pages", () => {
 
   test("A list whose data is null is empty", async () => {
     const none = { records: [], rejected: [], next: null };
-    expect(await readOffsetPage(page(null, null), 2, record.participantRecord)).toEqual(none);
+    expect(await offsets(page(null, null))).toEqual(none);
     expect(await readCursorPage(page(null, { next_cursor: null }), record.dealRecord)).toEqual(none);
   });
 
@@ -325,9 +325,7 @@ describe("Pages", () => {
     ["there is no data", answerOf('{"success":true}')],
     ["the data is not a list", page({ id: 1 })],
   ])("An answer cannot be read where %s", async (_what, answer) => {
-    await expect(readOffsetPage(answer, 2, record.noteRecord)).rejects.toThrow(
-      expect.objectContaining({ code: "UNREADABLE" }),
-    );
+    await expect(offsets(answer)).rejects.toThrow(expect.objectContaining({ code: "UNREADABLE" }));
   });
 
   test.each([
