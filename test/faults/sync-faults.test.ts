@@ -291,11 +291,17 @@ test("the same company and one request at a time give the same requests and the 
   expect(right).toEqual(left);
 });
 
-const OLD = { id: 900_001, title: "Old", status: "open", update_time: "2026-01-01T00:00:00Z" };
-const NEW = { ...OLD, title: "New", update_time: "2026-01-02T00:00:00Z" };
-const SAME = { ...NEW, title: "New too" };
+/** Minutes ago, by the CRM's clock: such a state may still be on its way; one of yesterday would not be. */
+const CHANGED = { Old: 2, New: 1, "New too": 1 };
+const OLD = "Old";
+const NEW = "New";
+const SAME = "New too";
+function shown(title: keyof typeof CHANGED): object {
+  const at = new Date(clock().getTime() - CHANGED[title] * 60_000);
+  return { id: 900_001, title, status: "open", update_time: `${at.toISOString().slice(0, 19)}Z` };
+}
 
-test.each([
+test.each<[string, (keyof typeof CHANGED)[][], string]>([
   ["twice in a page", [[OLD, NEW]], "New"],
   ["twice in a page, newest first", [[NEW, OLD]], "New"],
   ["again on a later page, newer", [[OLD], [NEW]], "New"],
@@ -303,7 +309,8 @@ test.each([
   ["again with an equal time", [[NEW], [SAME]], "New too"],
 ])("a deal that moves while the list is walked and is shown %s keeps its newest state", async (how, pages, title) => {
   const as = { tenant: `shown ${how}` };
-  for (const [index, data] of pages.entries()) {
+  for (const [index, titles] of pages.entries()) {
+    const data = titles.map(shown);
     const next_cursor = index + 1 < pages.length ? `page ${index + 1}` : null;
     const body = { success: true, data, additional_data: { next_cursor } };
     simulator.control.fail({ match: /^\/api\/v2\/deals$/, times: 1, with: { status: 200, body } });
