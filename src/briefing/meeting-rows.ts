@@ -74,6 +74,9 @@ interface NewMeeting
   attendees: readonly AttendeeInput[];
 }
 
+/** As which a text is found. The database's own `lower` knows the letters of its locale, perhaps no more than ASCII. */
+export const searchKey = (text: string): string => text.toLowerCase();
+
 /**
  * Meetings that are recorded again keep their ids, and are cancelled no more. No two of one externalId. The rows are locked
  * until the transaction ends, in one order, so that two recordings of the same ones wait for each other.
@@ -84,7 +87,8 @@ export function upsertMeetings(
 ): Promise<MeetingRow[]> {
   const rows = meetings.map(({ attendees, ...meeting }) => {
     const texts = [meeting.title, ...attendees.flatMap(({ email, name }) => [email, name ?? ""])];
-    return { id: randomUUID(), ...meeting, searchText: texts.join("\n") };
+    const keys = { ownerKey: searchKey(meeting.ownerEmail), searchText: searchKey(texts.join("\n")) };
+    return { id: randomUUID(), ...meeting, ...keys };
   });
   return entities(MeetingRow, UPSERT, [tenantId, jsonRows(rows)]);
 }
@@ -92,10 +96,10 @@ export function upsertMeetings(
 const UPSERT = `
   INSERT INTO meeting (tenant_id, id, external_id, title, starts_at, ends_at, owner_email, owner_key, search_text, recorded_by,
     recorded_at)
-  SELECT $1, r.id, r."externalId", r.title, r."startsAt", r."endsAt", r."ownerEmail", lower(r."ownerEmail"), lower(r."searchText"),
+  SELECT $1, r.id, r."externalId", r.title, r."startsAt", r."endsAt", r."ownerEmail", r."ownerKey", r."searchText",
     r."recordedBy", r."recordedAt"
   FROM jsonb_to_recordset($2::jsonb) AS r (id uuid, "externalId" text, title text, "startsAt" timestamptz,
-    "endsAt" timestamptz, "ownerEmail" text, "searchText" text, "recordedBy" text, "recordedAt" timestamptz)
+    "endsAt" timestamptz, "ownerEmail" text, "ownerKey" text, "searchText" text, "recordedBy" text, "recordedAt" timestamptz)
   ORDER BY r."externalId"
   ON CONFLICT (tenant_id, external_id) DO UPDATE SET title = EXCLUDED.title, starts_at = EXCLUDED.starts_at,
     ends_at = EXCLUDED.ends_at, owner_email = EXCLUDED.owner_email, owner_key = EXCLUDED.owner_key,

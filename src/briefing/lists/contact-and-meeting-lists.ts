@@ -10,6 +10,7 @@ import {
 } from "../../database/keyset";
 import { type MeetingMatchStatus, MeetingRow } from "../../entities/meeting";
 import { OrganizationRow, PersonRow } from "../../entities/records";
+import { searchKey } from "../meeting-rows";
 import { isMatched } from "../records";
 
 /** The CRM counts its ids up, and they never change: a name may, and may be of any length (decision 0026). */
@@ -92,19 +93,16 @@ interface Wanted {
 function wantedBy(filter: MeetingFilter): Wanted {
   const parameters: unknown[] = [];
   const placed = (value: unknown) => (value === null ? null : `$${parameters.push(value) + 1}`);
-  const { ownerEmail, search } = filter;
-  const [from, to, owner, status, text] = [filter.from, filter.to, ownerEmail, filter.status, search].map(placed);
+  const [ownerKey, search] = [filter.ownerEmail, filter.search].map((text) => text && searchKey(text));
+  const [from, to, owner, status, text] = [filter.from, filter.to, ownerKey, filter.status, search].map(placed);
   const when = (from ? ` AND t.starts_at >= ${from}` : "") + (to ? ` AND t.starts_at < ${to}` : "");
   const which: Wanted["which"] = (meeting) =>
     (filter.includeCancelled ? "" : ` AND ${meeting}.cancelled_at IS NULL`) +
-    (owner ? ` AND ${meeting}.owner_key = lower(${owner})` : "") +
+    (owner ? ` AND ${meeting}.owner_key = ${owner}` : "") +
     // Of LIKE and of "> 0" the planner expects few meetings, and so it reads them all to sort those few.
-    (text ? ` AND strpos(${meeting}.search_text, ${once(`lower(${text})`)}) <> 0` : "");
+    (text ? ` AND strpos(${meeting}.search_text, ${text}) <> 0` : "");
   return { when, which, status: status ?? null, parameters };
 }
-
-/** SQL: worked out once, and not for each row: a plan that is made without the parameters takes no function of them for constant. */
-const once = (value: string) => `(SELECT ${value})`;
 
 /** SQL: 0 while nothing is connected. A CASE, for row policies keep coalesce() from its index. */
 const COPY = "CASE WHEN m.copy_id IS NULL THEN 0 ELSE m.copy_id END";
