@@ -5,8 +5,8 @@ import type { SyncKind, SyncResource } from "../entities/sync-run";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../platform/clock";
 import type { ListResource } from "./lists";
 
-/** The CRM's index lags its writes by seconds (size unknown): a list is asked for what changed so much before its watermark. */
-const OVERLAP_MS = MINUTE_MS;
+/** The CRM's index lags its writes by seconds, its stamps by perhaps more: a list is asked for what changed so much before its watermark. */
+const OVERLAP_MS = 5 * MINUTE_MS;
 /** Two walks that are both to show that much is gone stand at least so far apart. */
 export const WALKS_APART_MS = 10 * MINUTE_MS;
 /** How long a cursor that is not accepted is tried again; its life is not documented. */

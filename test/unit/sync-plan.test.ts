@@ -7,8 +7,8 @@ const now = new Date("2026-11-20T12:00:00Z");
 const ago = (minutes: number) => new Date(now.getTime() - minutes * 60_000);
 const STALE_MS = 15 * 60_000;
 
-test("a list is asked for what changed since a minute before its watermark, in whole seconds, and not before 1970", () => {
-  expect(sinceOf(new Date("2026-11-20T11:45:30.700Z"))).toEqual(new Date("2026-11-20T11:44:30.000Z"));
+test("a list is asked for what changed since five minutes before its watermark, in whole seconds, and not before 1970", () => {
+  expect(sinceOf(new Date("2026-11-20T11:45:30.700Z"))).toEqual(new Date("2026-11-20T11:40:30.000Z"));
   expect(sinceOf(new Date(5_000))).toEqual(new Date(0));
 });
 
