@@ -104,8 +104,7 @@ export async function asApplication(url: Secret): Promise<Secret> {
     const missing = await lacks(client);
     if (missing) refuse(missing);
   } catch (cause) {
-    if ([DatabaseRoleError, UnusableLayoutError, UnfitDatabaseError].some((known) => cause instanceof known))
-      throw cause;
+    if ([DatabaseRoleError, UnusableLayoutError, UnfitDatabaseError].some((kind) => cause instanceof kind)) throw cause;
     throw unavailable(url, cause);
   } finally {
     await client.end().catch(() => undefined);

@@ -94,7 +94,7 @@ export interface Standards {
   businessDays: boolean;
   twoWayTypes: string[];
   thresholds: OwnThreshold[];
-  /** The CRM's days until deals rot, by the ids of those stages in which they do. Another release may have stored none. */
+  /** The CRM's days until deals rot, by the ids of those stages in which they do. None are kept of a copy that was judged before they were. */
   rotting?: Record<string, number>;
 }
 

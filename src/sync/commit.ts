@@ -191,7 +191,7 @@ export async function commitPiece(
 
 /**
  * Changes records, and judges the deals anew that hang on what was changed, or did before it. Most first syncs have no matched
- * deal, and nothing to judge; by the days of stages those are judged that will be.
+ * deal, and nothing to judge; days of stages count for those that will be.
  * @param leaving records that may be removed
  * @param change says which it has removed, and what it has touched
  */

@@ -26,7 +26,7 @@ import { LISTS, type ListResource } from "./lists";
 import { areDealsOfMeetingsDue } from "./participant-queue";
 import { askParticipants } from "./participants";
 import { begunOf, type ListState, passOf, readLists } from "./passes";
-import { MAIN_LISTS, type PassKind, passesOf } from "./plan";
+import { MAIN_LISTS, type PassKind, PRICE_OF_MEETING, passesOf } from "./plan";
 import { readSteps } from "./run-history";
 import {
   type ClaimedRun,
@@ -39,7 +39,7 @@ import {
   releaseRun,
   setStepState,
 } from "./runs";
-import { insertSteps, MEETING_LISTS, markRefreshed, meetingsToRefresh, PRICE_OF_MEETING } from "./schedule-rows";
+import { insertSteps, MEETING_LISTS, markRefreshed, meetingsToRefresh } from "./schedule-rows";
 import { readAhead, walkPass } from "./walk";
 
 const BEAT_MS = 10 * SECOND_MS;
@@ -138,12 +138,14 @@ export class SyncEngine {
     let goesOn = true;
     for (const resource of MEETING_LISTS) {
       const [step, state] = [steps.get(resource), lists.get(resource)];
-      if (!goesOn || !step || !state?.list?.watermark || !isToRead(step)) continue;
+      if (!step || !state?.list?.watermark || !isToRead(step)) continue;
       state.payers.CHANGES = "meetings";
-      goesOn = await this.#unlessMissing(context, resource, async () => {
+      const isRead = await this.#unlessMissing(context, resource, async () => {
         if (!state.passes.has("WHOLE")) return this.#list(context, step, resource, state);
+        await setStepState(copy, run, resource, "RUNNING");
         return (await walkPass(context, resource, state, passOf(state, resource, "CHANGES"))) !== "PAUSED";
       });
+      goesOn &&= isRead;
     }
     for (const meetingId of meetings) await markRefreshed(copy, meetingId, clock());
     return goesOn;
@@ -326,7 +328,9 @@ function kindsOf(
   const begunBefore = new Set(step.state === "QUEUED" ? begunOf(state) : []);
   const isDone = step.state === "SUCCEEDED";
   const facts = { tellsChanges, list: state.list, wholeIsOpen: state.passes.has("WHOLE"), begunBefore, isDone };
-  return passesOf(facts, clock(), staleAfterMs);
+  const kinds = passesOf(facts, clock(), staleAfterMs);
+  // One that a turn before has begun for a meeting, beside a whole pass.
+  return state.passes.has("CHANGES") && !kinds.includes("CHANGES") ? ["CHANGES", ...kinds] : kinds;
 }
 
 const stepsOf = async (context: RunContext) =>

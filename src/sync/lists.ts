@@ -27,7 +27,7 @@ export interface Judging {
     resource: SyncResource,
     ids: readonly number[],
   ): Promise<readonly { id: number; dealId: number }[]>;
-  /** Judges the deals anew that hang on records, and others. */
+  /** Judges the deals anew that hang on records, and others; by other days of stages all that are, or will be, in them. */
   judge(copy: CopyScope, resource: SyncResource, ids: readonly number[], others: readonly number[]): Promise<void>;
   /** Sees to it that all of a copy is judged anew where its user's zone, its stages or the rules are others than those it was judged by. */
   byPresentRules(copy: CopyScope): Promise<void>;

@@ -38,8 +38,10 @@ const JITTER = 0.1;
 export const APART_MS = MINUTE_MS;
 /** So long before a meeting what it is about is brought up to date: late enough to be fresh, in time to be read. */
 export const REFRESH_BEFORE_MS = 5 * MINUTE_MS;
-/** And up to so long after it began, where it was recorded late or no worker was there in time. */
+/** And up to so long after it began. */
 export const REFRESH_AFTER_MS = 5 * MINUTE_MS;
+/** What is read for a meeting at the least. */
+export const PRICE_OF_MEETING = ADDRESSES.activities.price + ADDRESSES.notes.price;
 /** Where the CRM's company is short of tokens and nothing says until when, it is asked again after this. */
 export const SHORT_MS = HOUR_MS;
 /** Between the two looks that show that a record is gone. */
@@ -132,7 +134,6 @@ export interface PaceFacts extends Pick<SyncListRow, "readAt" | "wholeAt" | "qui
 }
 
 export type Lists = ReadonlyMap<SyncResource, PaceFacts>;
-
 export interface Pace {
   /** How often a list is read that changes; 0: by request only. */
   intervalMs: number;

@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
 import { Any, LessThanOrEqual } from "typeorm";
-import { ADDRESSES } from "../crm/calls";
 import { notify, PROGRESS_CHANGED } from "../database/between-processes";
 import type { CopyScope, Database, TenantScope } from "../database/database";
 import { MAIN_LISTS, SyncListRow, SyncPassRow } from "../entities/sync-list";
@@ -12,8 +11,6 @@ import { enqueueSync } from "./runs";
 
 /** What is read anew before a meeting; its records are asked for by their ids besides. */
 export const MEETING_LISTS = ["ACTIVITIES", "NOTES"] as const;
-/** At the least. */
-export const PRICE_OF_MEETING = ADDRESSES.activities.price + ADDRESSES.notes.price;
 /** One day's meetings of a busy company may begin at the same minute; the next turn takes what is left. */
 const MEETINGS_A_TURN = 20;
 /** Found in one look across tenants; the next one, ten seconds later, finds those that are left. */

@@ -59,7 +59,7 @@ const PRICE_OF_LOOK = ADDRESSES.currentUser.price;
 const PRICE_OF_RUN =
   PRICE_OF_LOOK +
   (ADDRESSES.organizations.price + ADDRESSES.persons.price + ADDRESSES.deals.price) +
-  rows.PRICE_OF_MEETING;
+  plan.PRICE_OF_MEETING;
 /** A deal of a meeting, beside what the look before it sets aside. */
 const PRICE_OF_DEAL = BATCH + ADDRESSES.participants(0).price;
 /** Failures of a whole company's means, which trying again at the usual pace would not mend. */
@@ -164,7 +164,7 @@ export class Schedule {
     const copy = { ...scope, copyId };
     const [shortUntil, noMeetingsUntil, view] = await Promise.all([
       this.#shortUntil(copy, PRICE_OF_LOOK),
-      budget.shortUntil(tenantId, copyId, "MEETINGS", rows.PRICE_OF_MEETING, clock()),
+      budget.shortUntil(tenantId, copyId, "MEETINGS", plan.PRICE_OF_MEETING, clock()),
       budget.view(tenantId, copyId, clock()),
     ]);
     const ask = await this.#dealsOfMeetingsWait(copy);

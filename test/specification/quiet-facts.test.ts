@@ -193,6 +193,47 @@ test("our first mail that is known by what was coming alone is kept by who judge
   expect(first).toEqual([{ at: new Date(mailed.at) }]);
 });
 
+// Seen red: 10,080 deals were judged in the page that brought their stage's days, and of 130,000 it never ended.
+test.each([
+  [250, "in that transaction"],
+  [251, "by a job, and until then by what holds"],
+])("other days of a stage: its %i matched deals are judged %s", async (count, how) => {
+  const tenantId = await database.tenantId(`stage of ${count}`);
+  const copyId = count;
+  const rows = new QuietRows(tenantId, copyId, { readAt: NOW, asOf: NOW, watchedSince, rules });
+  const quiet = { addedAt: NOW - 40 * DAY_MS, pushes: [], meetings: [], planned: [] };
+  const mailed = {
+    kind: "INCOMING_MAIL" as const,
+    at: NOW - 20 * DAY_MS,
+    crmId: 0,
+    activityType: null,
+    withPerson: true,
+  };
+  for (let id = 1; id <= count; id += 1)
+    rows.deal({ ...factsOf(id), ...quiet, contacts: [mailed] }, { notes: [], fields: [] });
+  await rows.insert(database);
+  await database.query("UPDATE deal SET stage_id = 7 WHERE tenant_id = $1", [tenantId]);
+  const db = new Database(database.dataSource);
+  const present = () => db.tenant(tenantId).transaction((writing) => judgeByPresentRules({ ...writing, copyId }, now));
+  const verdicts = async () =>
+    (
+      await database.query<{ verdict: string }>(
+        "SELECT DISTINCT verdict FROM deal_silence WHERE tenant_id = $1 AND is_listed",
+        [tenantId],
+      )
+    ).map(({ verdict }) => verdict);
+  await present();
+  expect(await verdicts()).toEqual(["QUIET"]);
+  await database.query(
+    "INSERT INTO stage (tenant_id, copy_id, crm_id, name, position, days_to_rotten) VALUES ($1, $2, 7, '', 1, 60)",
+    [tenantId, copyId],
+  );
+  await present();
+  expect(await verdicts()).toEqual([how === "in that transaction" ? "COOLING" : "QUIET"]);
+  await new Rejudging(db, () => now, createLogger("silent")).run({ tenantId, copyId }, new AbortController().signal);
+  expect(await verdicts()).toEqual(["COOLING"]);
+});
+
 // Seen red: it counted as a contact by then, and nobody was told.
 test("a note that another tenant of ours wrote is no contact, also where its text went with a person", async () => {
   const umbrella = await database.tenantId("umbrella");

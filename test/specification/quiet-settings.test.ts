@@ -67,16 +67,7 @@ test("days for all deals, a pipeline and a stage: the most specific of the tenan
   // That stage rots after ten days.
   expect(standard.get(deal.crmId)).toBe(10);
   simulator.control.change("stage", stageId, { is_deal_rot_enabled: true, days_to_rotten: 30 });
-  // A stage may have most deals of a company: they are judged by a job, not by the page that brings its days.
-  await database.query(`CREATE FUNCTION cannot() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''not now''; END'`);
-  await database.query(
-    `CREATE TRIGGER cannot BEFORE UPDATE ON judged_copy FOR EACH ROW WHEN (NEW.coming_after > 0) EXECUTE FUNCTION cannot()`,
-  );
   await sync(as);
-  expect((await seen(as)).deals.map((one) => daysOf(one))).toEqual(before.deals.map((one) => daysOf(one)));
-  expect((await quietSettings(service, as)).rejudging).toMatchObject({ done: 0 });
-  await database.query("DROP TRIGGER cannot ON judged_copy");
-  await rejudged(service, as);
   const inStage = async () => {
     const { deals } = await seen(as);
     return { in: deals.filter((one) => one.stage.id === deal.stage.id).map((one) => daysOf(one)), deals };
@@ -115,6 +106,38 @@ test("days for all deals, a pipeline and a stage: the most specific of the tenan
     { scope: "ALL", pipeline: null, stage: null, code: "GHOSTED", days: 39 },
   ]);
   simulator.control.change("stage", stageId, { is_deal_rot_enabled: false, days_to_rotten: null });
+});
+
+// Seen red: it was judged by the stage's days of before, told as QUIET, and never told back.
+test("a deal that moves into a stage whose days have come with the same sync is judged by them", async () => {
+  const as = await tenantWithDeals("moves");
+  const { stageId, dealId } = simulator.company.stories.singleDeal;
+  const other = [...simulator.company.stages.keys()].find((id) => id !== stageId);
+  const inStage = (id: number | undefined, days: number | null) =>
+    simulator.control.change("stage", Number(id), { is_deal_rot_enabled: days !== null, days_to_rotten: days });
+  inStage(stageId, 60);
+  inStage(other, null);
+  await sync(as);
+  const verdict = async () => (await seen(as)).deals.find(({ crmId }) => crmId === String(dealId))?.quiet.verdict;
+  const told = () =>
+    database.query(
+      `SELECT was, became FROM deal_change WHERE kind = 'VERDICT' AND deal_id = $1 AND seen_at >= $2
+         AND tenant_id = (SELECT id FROM tenant WHERE external_id = $3)`,
+      [dealId, since, as.tenant],
+    );
+  const before = await verdict();
+  const since = clock();
+  await database.query(`CREATE FUNCTION cannot() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''not now''; END'`);
+  await database.query(
+    "CREATE TRIGGER cannot BEFORE UPDATE ON judged_copy FOR EACH ROW WHEN (NEW.coming_after > 0) EXECUTE FUNCTION cannot()",
+  );
+  inStage(other, 60);
+  simulator.control.change("deal", dealId, { stage_id: other });
+  await sync(as);
+  await database.query("DROP TRIGGER cannot ON judged_copy");
+  expect([before, await verdict(), await told()]).toEqual(["COOLING", "COOLING", []]);
+  simulator.control.change("deal", dealId, { stage_id: stageId });
+  for (const id of [stageId, other]) inStage(id, null);
 });
 
 test("until all deals are judged every answer counts by the settings before; the end is told once, and of no deal", async () => {

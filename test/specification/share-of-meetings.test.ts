@@ -69,3 +69,19 @@ test.each([
   expect(after.meetings).toBeLessThanOrEqual(SHARE);
   expect(after.lists).toBeGreaterThan(before.lists);
 });
+
+// Seen red: the whole pass that went on had them read again after it.
+test("beside a whole pass that goes on from an earlier run, what changed is read once", async () => {
+  world.passMinutes(30);
+  await world.database.query("UPDATE crm_budget SET spent_on_meetings = 0, revision = revision + 1");
+  const where = (query: Record<string, unknown>) => !query.updated_since && query.cursor !== undefined;
+  world.simulator.control.fail({ match: /activities$/, where, after: 1, with: { status: 500, body: {} } });
+  expect(await world.sync(as, "RECONCILE")).toMatchObject({ state: "FAILED" });
+  world.simulator.control.clearFaults();
+  world.passMinutes(10);
+  await meet(4.8);
+  world.simulator.log.clear();
+  expect(await world.sync(as)).toMatchObject({ state: "SUCCEEDED" });
+  const changes = world.asked("ACTIVITIES").filter(({ query }) => query.updated_since);
+  expect(changes).toHaveLength(1);
+});

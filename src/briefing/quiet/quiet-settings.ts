@@ -13,7 +13,8 @@ import { accepted, type Outcome, type Refused, refused } from "../../platform/er
 import type { Logger } from "../../platform/logger";
 import { readSetup } from "../records";
 import { type Preview, previewQuiet } from "./preview";
-import { judgeByPresentRules, readRotting, wantedBy } from "./rejudging";
+import { readRotting } from "./read-quiet";
+import { judgeByPresentRules, wantedBy } from "./rejudging";
 import { NO_WISHES, STANDARD, type Wishes } from "./rules";
 
 /** Settings as they are asked for. A pipeline or stage that no id of this copy names is null. */

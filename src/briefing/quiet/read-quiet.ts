@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { LISTS, type ListState, oldestOf } from "../../connections/completeness";
 import { PUSHES } from "../../connections/journal";
 import type { CopyScope } from "../../database/database";
@@ -21,6 +22,39 @@ const JUDGED_LISTS = [...CONTACT_LISTS, "DEALS", "NOTES"] as const;
 export async function readFreshness({ tenantId, copyId, rows }: CopyScope): Promise<Pick<CopyFacts, "readAt">> {
   const [found] = await rows<{ lists: ListState[] }>(`SELECT ${LISTS} AS lists`, [tenantId, copyId], { lists: "json" });
   return { readAt: oldestOf(found?.lists ?? [], CONTACT_LISTS) };
+}
+
+/** By stage the days after which the CRM shows a deal in it as rotting. */
+export async function readRotting({ tenantId, copyId, rows }: CopyScope): Promise<Standards["rotting"]> {
+  const stages = await rows<{ id: number; days: number }>(
+    `SELECT s.crm_id AS id, s.days_to_rotten AS days FROM stage s
+     WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.days_to_rotten > 0`,
+    [tenantId, copyId],
+    { id: "number", days: "number" },
+  );
+  return Object.fromEntries(stages.map(({ id, days }) => [id, days]));
+}
+
+/**
+ * The matched deals of stages whose days are others by now, where nothing else is and they are as few as a transaction may
+ * judge; null otherwise. A new stage has none: what moves into it in the same run is judged by its days.
+ */
+export async function readFewOfOtherStages(
+  { tenantId, copyId, rows }: CopyScope,
+  held: Standards,
+  wanted: Standards,
+  most: number,
+): Promise<number[] | null> {
+  if (!isDeepStrictEqual({ ...held, rotting: wanted.rotting }, wanted)) return null;
+  const ids = Object.keys({ ...held.rotting, ...wanted.rotting });
+  const others = ids.filter((id) => held.rotting?.[id] !== wanted.rotting?.[id]);
+  const found = await rows<{ id: number }>(
+    `SELECT s.deal_id AS id FROM deal_silence s
+     WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.is_listed AND s.stage_id = ANY ($3::bigint[]) LIMIT $4`,
+    [tenantId, copyId, others, most + 1],
+    { id: "number" },
+  );
+  return found.length > most ? null : found.map(({ id }) => id);
 }
 
 /** A deal with what a tenant's own days depend on, and with what is kept of it. */

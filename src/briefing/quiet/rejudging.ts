@@ -10,7 +10,7 @@ import { QuietSettingsRow } from "../../entities/tenant";
 import { type Clock, SECOND_MS } from "../../platform/clock";
 import type { Logger } from "../../platform/logger";
 import { forEachLogged } from "../../platform/work";
-import { readKeptFacts } from "./read-quiet";
+import { readFewOfOtherStages, readKeptFacts, readRotting } from "./read-quiet";
 import { NO_WISHES, standardsOf, type Wishes } from "./rules";
 import { begunOf, FORGET_LET_GO, JUDGED_BY_COMING, TAKE_OVER } from "./silence-rows";
 import { judgeDeals, markHolding, storeComing, type Taken } from "./stored-silence";
@@ -48,17 +48,6 @@ export function wantedBy(
   return standardsOf({ ...settings, thresholds }, copy.timeZone, rotting);
 }
 
-/** By stage the days after which the CRM shows a deal in it as rotting. */
-export async function readRotting({ tenantId, copyId, rows }: CopyScope): Promise<Standards["rotting"]> {
-  const stages = await rows<{ id: number; days: number }>(
-    `SELECT s.crm_id AS id, s.days_to_rotten AS days FROM stage s
-     WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.days_to_rotten > 0`,
-    [tenantId, copyId],
-    { id: "number", days: "number" },
-  );
-  return Object.fromEntries(stages.map(({ id, days }) => [id, days]));
-}
-
 /**
  * Sees to it that the deals of a copy are judged by what its tenant and its user say by now. Within a transaction that
  * holds the copy to judge. Until what is coming has been judged of every deal, each answer counts by what holds. The phases
@@ -80,10 +69,18 @@ export async function judgeByPresentRules(copy: CopyScope, now: Date): Promise<v
     return notify(copy, CONNECTION_CHANGED);
   }
   if (isDeepStrictEqual(judged.coming ?? judged.standards, wanted)) return;
+  if (judged.coming === null) {
+    const few = await readFewOfOtherStages(copy, judged.standards, wanted, BATCH);
+    if (few) {
+      await typed((orm) => orm.update(JudgedCopyRow, { tenantId, copyId }, { standards: wanted }));
+      return judgeDeals(copy, few, now, "EACH", readKeptFacts);
+    }
+  }
   await typed((orm) => orm.delete(ComingSilenceRow, { tenantId, copyId }));
   if (isDeepStrictEqual(judged.standards, wanted)) return settle(copy, wanted);
   const comingTotal = (await readMatchedDeals(copy, 0, null)).length;
   if (comingTotal === 0) {
+    // There is nobody to judge.
     await copy.rows(FORGET_LET_GO, [tenantId, copyId]);
     return settle(copy, wanted);
   }
