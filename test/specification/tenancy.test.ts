@@ -1,9 +1,9 @@
+import type { Pool, PoolClient } from "pg";
 import type { DataSource } from "typeorm";
 import { APPLICATION_ROLE, asApplication } from "../../src/database/application-role";
 import { createDataSource } from "../../src/database/data-source";
 import { Database, type TenantScope } from "../../src/database/database";
 import { entities } from "../../src/entities";
-import { Secret } from "../../src/platform/keyring";
 import { workers } from "../support/database";
 import { recordMeeting, until } from "../support/stories";
 import { useService } from "../support/world";
@@ -136,11 +136,15 @@ describe.each(REACHES)("reached by the %s,", (reach) => {
       await database.query("GRANT USAGE ON SCHEMA spoilt TO PUBLIC");
       await database.query("GRANT USAGE ON SEQUENCE spoilt.runs TO PUBLIC");
       await spoilt("NULL");
-      // In the place of PostgreSQL's own, for sessions that begin now.
-      const url = new URL(database.url.reveal());
-      url.searchParams.set("options", "-c search_path=spoilt,pg_catalog,public");
-      const source = createDataSource({ url: await asApplication(new Secret(url.href)), entities });
+      const source = createDataSource({ url: await asApplication(database.url), entities });
       await source.initialize();
+      // In the place of PostgreSQL's own, for each of its sessions. An address cannot say so: ours names the schema.
+      const pool: Pool = Object(source.driver).master;
+      const place = (client: PoolClient) => client.query("SET search_path = spoilt, pg_catalog, public");
+      pool.on("connect", (client) => void place(client));
+      const first = await pool.connect();
+      await place(first);
+      first.release();
       const reached = new Database(source, { reach });
       const of = (tenant: string) => reached.tenant(ids.get(tenant) ?? 0);
       const run = () => of("globex").rows("SELECT nextval('spoilt.runs')::int AS runs");
