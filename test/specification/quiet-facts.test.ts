@@ -21,6 +21,13 @@ const THREE_DAYS_AGO = NOW - 3 * DAY_MS;
 let scope: CopyScope;
 let acme: number;
 
+const mailOf = (kind: "INCOMING_MAIL" | "OUTGOING_MAIL", at: number) => ({
+  kind,
+  at,
+  crmId: 0,
+  activityType: null,
+  withPerson: true,
+});
 const factsOf = (dealId: number): DealFacts => ({
   dealId,
   isOpen: true,
@@ -36,7 +43,7 @@ const factsOf = (dealId: number): DealFacts => ({
   inactiveOwnerId: null,
   isIncomplete: false,
   incompleteSince: null,
-  contacts: [{ kind: "INCOMING_MAIL", at: NOW - dealId * 1_000, crmId: 0, activityType: null, withPerson: true }],
+  contacts: [mailOf("INCOMING_MAIL", NOW - dealId * 1_000)],
   meetings: [{ meetingId: "", startsAt: NOW + DAY_MS, endsAt: NOW + DAY_MS, withBuyer: true }],
   planned: Array.from({ length: 30 }, (_, day) => ({ crmId: 0, dueAt: NOW + (day - 3) * DAY_MS, wholeDay: false })),
 });
@@ -165,13 +172,7 @@ test("a deal with more meetings ahead than are looked at is judged by those that
 // Seen red: the mail that was looked up for what was coming counted as kept, and went with the next one.
 test("our first mail that is known by what was coming alone is kept by who judges next", async () => {
   const hooli = await database.tenantId("hooli");
-  const mailed = {
-    kind: "OUTGOING_MAIL" as const,
-    at: NOW - 20 * DAY_MS,
-    crmId: 0,
-    activityType: null,
-    withPerson: true,
-  };
+  const mailed = mailOf("OUTGOING_MAIL", NOW - 20 * DAY_MS);
   const rows = new QuietRows(hooli, 3, { readAt: NOW, asOf: NOW, watchedSince, rules });
   rows.deal({ ...factsOf(1), addedAt: NOW - 40 * DAY_MS, contacts: [mailed] }, { notes: [], fields: [] });
   await rows.insert(database);
@@ -202,13 +203,7 @@ test.each([
   const copyId = count;
   const rows = new QuietRows(tenantId, copyId, { readAt: NOW, asOf: NOW, watchedSince, rules });
   const quiet = { addedAt: NOW - 40 * DAY_MS, pushes: [], meetings: [], planned: [] };
-  const mailed = {
-    kind: "INCOMING_MAIL" as const,
-    at: NOW - 20 * DAY_MS,
-    crmId: 0,
-    activityType: null,
-    withPerson: true,
-  };
+  const mailed = mailOf("INCOMING_MAIL", NOW - 20 * DAY_MS);
   for (let id = 1; id <= count; id += 1)
     rows.deal({ ...factsOf(id), ...quiet, contacts: [mailed] }, { notes: [], fields: [] });
   await rows.insert(database);

@@ -1,7 +1,8 @@
 import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
 import type * as crm from "../../src/crm/parsing/records";
-import { type CopyScope, Database } from "../../src/database/database";
+import type { CopyScope } from "../../src/database/database";
 import { type Writer, writeActivities, writeDeals, writeNotes, writePersons } from "../../src/sync/writers";
+import { emptyCopy } from "../support/copy";
 import { useDatabase } from "../support/world";
 
 // Seen red with texts of JUDGED_BY left out, some at a time, and with nothing told of a record that is new.
@@ -131,12 +132,7 @@ const KINDS = {
 let copy: CopyScope;
 const database = useDatabase();
 beforeAll(async () => {
-  const tenantId = await database.tenantId("acme");
-  copy = { ...new Database(database.dataSource).tenant(tenantId), copyId: 1 };
-  await database.query(
-    "INSERT INTO synced_copy (tenant_id, id, crm_company_id, crm_user_id, state, created_at) VALUES ($1, 1, 1, 1, 'LIVE', $2)",
-    [tenantId, now],
-  );
+  copy = await emptyCopy(database, now);
   await writeDeals([deal, { ...deal, id: OTHER_DEAL, personId: 30 }], 0)(copy, now);
 });
 

@@ -1,6 +1,7 @@
-import { type CopyScope, Database } from "../../src/database/database";
+import type { CopyScope } from "../../src/database/database";
 import { DAY_MS, MINUTE_MS } from "../../src/platform/clock";
 import { writePersons } from "../../src/sync/writers";
+import { emptyCopy } from "../support/copy";
 import { useDatabase } from "../support/world";
 
 // Seen red: who was stamped ahead of time once kept that name for ever, whatever the CRM said since.
@@ -10,12 +11,7 @@ const inMs = (ms: number) => new Date(now.getTime() + ms);
 const database = useDatabase();
 let copy: CopyScope;
 beforeAll(async () => {
-  const tenantId = await database.tenantId("acme");
-  copy = { ...new Database(database.dataSource).tenant(tenantId), copyId: 1 };
-  await database.query(
-    "INSERT INTO synced_copy (tenant_id, id, crm_company_id, crm_user_id, state, created_at) VALUES ($1, 1, 1, 1, 'LIVE', $2)",
-    [tenantId, now],
-  );
+  copy = await emptyCopy(database, now);
 });
 beforeEach(() => database.query("DELETE FROM person"));
 

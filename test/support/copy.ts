@@ -1,6 +1,6 @@
 import type { Simulator } from "../../simulator";
 import { judgeDeals } from "../../src/briefing/quiet/stored-silence";
-import { Database, reachOf } from "../../src/database/database";
+import { type CopyScope, Database, reachOf } from "../../src/database/database";
 import { SYNC_LISTS } from "../../src/entities/sync-list";
 import type { SyncResource } from "../../src/entities/sync-run";
 import type { TestDatabase } from "./database";
@@ -30,6 +30,16 @@ export function visibleIds(simulator: Simulator, userId: number): Record<string,
     activity: ids(seen.activities),
     note: ids(seen.notes),
   };
+}
+
+/** A live copy of a new tenant, with nothing in it. */
+export async function emptyCopy(database: TestDatabase, createdAt: Date): Promise<CopyScope> {
+  const tenantId = await database.tenantId("acme");
+  await database.query(
+    "INSERT INTO synced_copy (tenant_id, id, crm_company_id, crm_user_id, state, created_at) VALUES ($1, 1, 1, 1, 'LIVE', $2)",
+    [tenantId, createdAt],
+  );
+  return { ...new Database(database.dataSource).tenant(tenantId), copyId: 1 };
 }
 
 /** What the tenant's live copy holds of each table. */
