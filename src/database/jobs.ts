@@ -190,7 +190,7 @@ interface Forgotten {
   which?(tenant: string): string;
 }
 
-/** A sweep: deletes the rows of a table that are older than they are kept, by PostgreSQL's clock as well: a wrong one would take all. */
+/** A sweep: deletes the rows of a table that are older than they are kept, the oldest first, and by PostgreSQL's clock as well. */
 export async function forgetOld(
   database: Database,
   { table, instant, keptMs = KEPT_MS, which = () => "true" }: Forgotten,

@@ -52,7 +52,7 @@ export class BoundedSocket extends WebSocket {
   #raw!: Duplex;
 
   /**
-   * Begins to count what comes. @param raw the connection below
+   * Begins to count what comes through `raw`, the connection below.
    * @param ended told once, when a limit has ended the socket
    */
   watch(raw: Duplex, ended: (reason: EndReason) => void): void {

@@ -38,7 +38,7 @@ const JITTER = 0.1;
 export const APART_MS = MINUTE_MS;
 /** So long before a meeting what it is about is brought up to date: late enough to be fresh, in time to be read. */
 export const REFRESH_BEFORE_MS = 5 * MINUTE_MS;
-/** And up to so long after it began. */
+/** And up to so long after it began, where it was recorded late or no worker was there in time. */
 export const REFRESH_AFTER_MS = 5 * MINUTE_MS;
 /** What is read for a meeting at the least. */
 export const PRICE_OF_MEETING = ADDRESSES.activities.price + ADDRESSES.notes.price;

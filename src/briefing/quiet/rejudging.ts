@@ -79,11 +79,6 @@ export async function judgeByPresentRules(copy: CopyScope, now: Date): Promise<v
   await typed((orm) => orm.delete(ComingSilenceRow, { tenantId, copyId }));
   if (isDeepStrictEqual(judged.standards, wanted)) return settle(copy, wanted);
   const comingTotal = (await readMatchedDeals(copy, 0, null)).length;
-  if (comingTotal === 0) {
-    // There is nobody to judge.
-    await copy.rows(FORGET_LET_GO, [tenantId, copyId]);
-    return settle(copy, wanted);
-  }
   const begun = { coming: wanted, comingAfter: 0, comingDone: 0, comingTotal };
   await typed((orm) => orm.update(JudgedCopyRow, { tenantId, copyId }, begun));
   await enqueue(copy);
