@@ -16,7 +16,7 @@ export const MEETING_MATCHED = "meeting_matched";
 export const SILENCE_CHANGED = "silence_changed";
 /** A write became known after its answer was lost; with the receipt's id. */
 export const WRITE_SETTLED = "write_settled";
-/** The operator stopped or resumed the calls to the CRM; of all tenants, so every subscriber is woken. */
+/** The operator stopped or resumed the calls to the CRM; of all tenants, so every subscriber to a state is woken. */
 export const CRM_STOP_CHANGED = "crm_stop_changed";
 const CHANNELS = [
   CONNECTION_CHANGED,
@@ -27,8 +27,10 @@ const CHANNELS = [
   CRM_STOP_CHANGED,
 ] as const;
 export type Channel = (typeof CHANNELS)[number];
+/** Of which the row is the truth: who is woken once too often reads it once too often. */
+const OF_STATES: readonly Channel[] = [CONNECTION_CHANGED, PROGRESS_CHANGED, CRM_STOP_CHANGED];
 
-/** @param id of what changed; null: anything may have, also while nobody listened */
+/** @param id of what changed; null: anything may have, and of things that are told one by one some were missed */
 type Wake = (id: string | null) => void;
 
 const FIRST_RECONNECT_MS = 100;
@@ -54,7 +56,7 @@ export async function notifyOf(
 
 /**
  * Wakes this process's subscribers when any process notifies. One database session for all of them. A notification
- * may be lost while it reconnects, so every subscriber is woken after that: the row is the truth.
+ * may be lost while it reconnects, so every subscriber is woken after that.
  */
 export class Notifications {
   readonly #subscribers = new Map<string, Set<Wake>>();
@@ -74,7 +76,7 @@ export class Notifications {
     });
     client.on("notification", ({ channel, payload = "" }) => {
       const [tenantId = "", id = null] = payload.split(" ");
-      if (channel === CRM_STOP_CHANGED) this.#wakeAll();
+      if (channel === CRM_STOP_CHANGED) this.#wakeAll(OF_STATES);
       else this.#wake(key(channel, tenantId), id);
     });
     client.on("error", (error) => this.logger.warn({ err: error }, "the listening database session failed"));
@@ -107,8 +109,10 @@ export class Notifications {
     for (const wake of this.#subscribers.get(subject) ?? []) wake(id);
   }
 
-  #wakeAll(): void {
-    for (const subject of this.#subscribers.keys()) this.#wake(subject, null);
+  #wakeAll(channels: readonly Channel[]): void {
+    for (const subject of this.#subscribers.keys()) {
+      if (channels.some((channel) => subject.startsWith(key(channel, "")))) this.#wake(subject, null);
+    }
   }
 
   async #reconnect(): Promise<void> {
@@ -117,7 +121,7 @@ export class Notifications {
       if (this.#stopped) return;
       try {
         await this.start();
-        this.#wakeAll();
+        this.#wakeAll(CHANNELS);
         return;
       } catch (error) {
         this.logger.warn({ err: error }, "the listening database session could not be opened again");

@@ -11,6 +11,15 @@ export abstract class ServiceError extends Error {
   }
 }
 
+/** Something happened that a reader cannot be told any more. */
+export class EventsMissedError extends ServiceError {
+  readonly code = "EVENTS_MISSED";
+
+  constructor() {
+    super("Something happened that could not be told. Subscribe again, and read anew what you show.");
+  }
+}
+
 /** The code by which Node tells failures apart (EADDRINUSE, EPERM); undefined where what was thrown has none. */
 export function codeOf(error: unknown): unknown {
   return typeof error === "object" && error !== null && "code" in error ? error.code : undefined;

@@ -1,3 +1,4 @@
+import { EventsMissedError } from "./errors";
 import { once } from "./work";
 
 /** Tells a reader of a change; with the state where that is known already. */
@@ -62,7 +63,8 @@ class States<T> implements AsyncIterableIterator<T> {
   async #read(): Promise<IteratorResult<T>> {
     if (this.#ended) return DONE;
     this.#pending = false;
-    const state = await this.value.read(this.#wake);
+    // Nobody returns an iterator that has failed.
+    const state = await this.value.read(this.#wake).catch((error) => this.return().then(() => Promise.reject(error)));
     this.#pending ||= this.value.hasMore();
     return state === null ? this.next() : { done: false, value: state };
   }
@@ -137,14 +139,14 @@ export function share<T>(
   return new StateStream(listen, read);
 }
 
-/**
- * Happenings that wait for one reader: all that a page of a sync can bring at once. A reader that is this far behind misses
- * the oldest, and reads anew what it shows.
- */
+/** Happenings that wait for one reader: all that a page of a sync can bring at once. One this far behind begins anew. */
 const MOST_WAITING = 1_000;
 
 /** The answer to one event, read when its first reader comes to it, once for all readers; null: there is none any more. */
 type Told<T> = () => Promise<T | null>;
+
+/** Told in place of what nobody can tell any more: it ends the reading. */
+export const missed: Told<never> = () => Promise.reject(new EventsMissedError());
 
 /** Things that happen, each told to every reader once and in their order, from when it begins to read. */
 export class EventStream<T> implements AsyncIterable<T> {
@@ -159,23 +161,19 @@ export class EventStream<T> implements AsyncIterable<T> {
 
   [Symbol.asyncIterator](): AsyncIterableIterator<T> {
     const waiting: Told<T>[] = [];
-    return new States(
-      new StateStream<T>(
-        (wake) =>
-          this.listen((told) => {
-            if (waiting.push(told) > MOST_WAITING) waiting.shift();
-            wake();
-          }),
-        async () => {
-          for (let told = waiting.shift(); told; told = waiting.shift()) {
-            const one = await told();
-            if (one !== null) return one;
-          }
-          return null;
-        },
-        () => waiting.length > 0,
-      ),
-    );
+    const listen = (wake: () => void) =>
+      this.listen((told) => {
+        if (waiting.push(told) > MOST_WAITING) waiting.splice(0, waiting.length, missed);
+        wake();
+      });
+    const read = async () => {
+      for (let told = waiting.shift(); told; told = waiting.shift()) {
+        const one = await told();
+        if (one !== null) return one;
+      }
+      return null;
+    };
+    return new States(new StateStream(listen, read, () => waiting.length > 0));
   }
 
   /**

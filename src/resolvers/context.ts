@@ -12,7 +12,7 @@ import type { CopyScope, TenantScope } from "../database/database";
 import type { ConnectionRow } from "../entities/connection";
 import type { Outcome } from "../platform/errors";
 import type { Logger } from "../platform/logger";
-import { EventStream, StateStream } from "../platform/streams";
+import { EventStream, missed, StateStream } from "../platform/streams";
 import type { Schedule } from "../sync/schedule";
 import type { FieldWrites } from "../writeback/fields";
 import type { NoteWrites } from "../writeback/notes";
@@ -132,7 +132,7 @@ export function createOperationContext<Who extends Viewer>(
       const listen = (happened: (told: () => ReturnType<typeof read>) => void) =>
         services.notifications.subscribe(channel, tenantId, (id) => {
           shared?.forget(tenantId);
-          if (id !== null) happened(() => read(renewed(), id));
+          happened(id === null ? missed : () => read(renewed(), id));
         });
       return new EventStream(listen, ofUser);
     },

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { GraphQLError, type GraphQLFormattedError } from "graphql";
 import { CloseCode } from "graphql-ws";
 import { DeadlineError, heldUpOf, isFull } from "../database/session";
-import { ServiceError } from "../platform/errors";
+import { EventsMissedError, ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 
 /** The status of the answer; null where it comes over a socket alone. */
@@ -30,6 +30,7 @@ const ERRORS = {
   TEMPORARILY_UNAVAILABLE: [200, "Try again in a few seconds, a write with the same key."],
   INTERNAL_SERVER_ERROR: [200, "A bug of ours: tell support the `errorId`."],
   SUBSCRIPTIONS_ONLY: [null, "Send queries and mutations by POST."],
+  EVENTS_MISSED: [null, "Some were missed: subscribe again, read anew."],
   TOO_MANY_SUBSCRIPTIONS: [null, "End some: 20 of a socket, 100 that differ of a tenant."],
 } satisfies Record<string, Told>;
 export type ErrorCode = keyof typeof ERRORS;
@@ -116,7 +117,9 @@ export function maskErrors(logger: Logger, introspection: boolean): MaskError {
     });
     const coded = [error, original].find(isCoded);
     if (coded) return told(coded.message, coded.extensions.code);
-    if (original instanceof DeadlineError) return told(original.message, original.code);
+    if (original instanceof DeadlineError || original instanceof EventsMissedError) {
+      return told(original.message, original.code);
+    }
     const heldUp = heldUpOf(original);
     if (heldUp) {
       const level = isFull(original) ? "error" : "warn";

@@ -4,7 +4,7 @@ import { type Subscription, subscribe, subscribeBriefly } from "../support/socke
 import { addRunJobs, connect, dataOf, syncEnds, until } from "../support/stories";
 import { useService } from "../support/world";
 
-// Seen red with: an upgrade's address parsed outside of every request.
+// Seen red with: an upgrade's address parsed outside of every request; missed events told to nobody; all woken by a stop.
 
 const { simulator, database, service, serve } = useService({ deals: 10 });
 const other = serve({ roles: ["api"] });
@@ -21,6 +21,8 @@ interface Status {
 const statesOf = ({ results }: Subscription<Status>) =>
   results.map(({ connectionStatusChanged }) => connectionStatusChanged.state);
 const watch = (tenant: string, at = other) => subscribe<Status>(at.url, STATUS, { as: { tenant, role: "member" } });
+const END_LISTENERS =
+  "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'crm-connection listener' AND datname = current_database()";
 const DISCONNECT = "mutation { disconnect { ... on DisconnectSuccess { connection { state } } } }";
 
 test("the present state comes first, then every change, from another process than the one that changes it", async () => {
@@ -50,12 +52,32 @@ test("another tenant's changes wake nobody", async () => {
 test("a change while the listening session is down is seen after it is back", async () => {
   const watching = await watch("outage");
   await until("the present state arrives", async () => watching.results.length === 1);
-  await database.query(
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'crm-connection listener' AND datname = current_database()",
-  );
+  await database.query(END_LISTENERS);
   await connect(service, simulator, { tenant: "outage" });
   await until("the change is seen all the same", async () => statesOf(watching).at(-1) === "CONNECTED");
   await watching.end();
+});
+
+const EVENTS = ["meetingMatched { id }", "silenceChanged { id }", "writeSettled { __typename }"];
+const listenTo = (fields: readonly string[]) =>
+  Promise.all(fields.map((field) => subscribe<unknown>(other.url, `subscription { ${field} }`)));
+
+test("events that may have been missed end their subscriptions, and say so; a stop of the calls misses none", async () => {
+  const listening = await listenTo(EVENTS);
+  await Promise.all(listening.map((one) => one.listens()));
+  let ended = 0;
+  for (const { closed } of listening) void closed.then(() => (ended += 1));
+  await database.query("SELECT pg_notify('crm_stop_changed', '')");
+  await Promise.all(listening.map((one) => one.listens()));
+  expect(ended).toBe(0);
+  await database.query(END_LISTENERS);
+  for (const { closed, results } of listening) {
+    expect((await closed).reason).toContain('"EVENTS_MISSED"');
+    expect(results).toEqual([]);
+  }
+  const again = await listenTo(EVENTS);
+  await Promise.all(again.map((one) => one.listens()));
+  await Promise.all([...listening, ...again].map((one) => one.end()));
 });
 
 test("a deactivated user stops the syncing, keeps the copy, and the subscriber learns why", async () => {

@@ -1,5 +1,6 @@
 import { buildSchema, parse } from "graphql";
 import { type Actor, viewerOf } from "../../src/auth/actor";
+import { EventsMissedError } from "../../src/platform/errors";
 import { EventStream } from "../../src/platform/streams";
 import { MAX_DIFFERENT } from "../../src/server/subscription-checks";
 import {
@@ -267,4 +268,31 @@ test("what is for one user alone is read once, executed once for that user, and 
   expect(counts).toEqual({ reads: 2, executions: 1 });
   await leave(...readers);
   expect(happenings.size).toBe(0);
+});
+
+test("a reader that is too far behind, and one whose event cannot be read, end with a failure and hold nothing", async () => {
+  const happenings = new Set<(told: () => Promise<number>) => void>();
+  const source = new EventStream<number>((happened) => {
+    happenings.add(happened);
+    return () => happenings.delete(happened);
+  });
+  const readers = source.shared(
+    async (one) => one,
+    () => undefined,
+    async () => undefined,
+  );
+  const [slow, quick] = [readers("mia"), readers("max")].map((stream) => stream[Symbol.asyncIterator]());
+  if (!slow || !quick) throw new Error("unreachable");
+  const happens = (told: () => Promise<number>) => {
+    for (const happened of happenings) happened(told);
+  };
+  for (let event = 1; event <= 1_001; event += 1) {
+    happens(async () => event);
+    expect(await quick.next()).toMatchObject({ value: event });
+  }
+  await expect(slow.next()).rejects.toThrow(EventsMissedError);
+  happens(() => Promise.reject(new Error("the database is away")));
+  await expect(quick.next()).rejects.toThrow("away");
+  expect(happenings.size).toBe(0);
+  for (const reader of [slow, quick]) expect(await reader.next()).toMatchObject({ done: true });
 });
