@@ -26,6 +26,8 @@ export interface PageRequest {
   updatedSince?: Date | null;
   /** Of deals, persons and organizations: these alone, at most {@link MAX_IDS}. What is not there or not shown is left out. */
   ids?: readonly number[];
+  /** A page of full size did not come lately. */
+  isSmall?: boolean;
 }
 
 /** A page and what the CRM said beside it. */
@@ -33,6 +35,8 @@ export interface CrmPage<T> extends Page<T> {
   /** The CRM's own clock; null where the answer had none. */
   date: Date | null;
   correlationId: string | undefined;
+  /** Fewer records were asked for than a page may have, since more did not come. */
+  isSmall: boolean;
 }
 
 /** A note that the CRM says it made; `note` is null where it said no more than the id. */
@@ -48,6 +52,18 @@ export const PAGE_SIZE = 500;
 export const MAX_IDS = 100;
 /** A page that is too large to be read is asked for again with so many times fewer records. */
 const SHRINK_BY = 5;
+/** And one that does not come in time with so many. */
+const SMALL_PAGE = PAGE_SIZE / SHRINK_BY;
+/** What a proxy of the CRM answers where the CRM did not in time. */
+const GATEWAY_TIMEOUT = 504;
+/** Lists of the company's own size, so that a page may take long. */
+const LONG: ReadonlySet<Address> = new Set([
+  ADDRESSES.organizations,
+  ADDRESSES.persons,
+  ADDRESSES.deals,
+  ADDRESSES.activities,
+  ADDRESSES.notes,
+]);
 
 /** A company has a few hundred fields; a list that goes on after this does not end. */
 const MAX_FIELD_PAGES = 20;
@@ -55,7 +71,7 @@ const MAX_FIELD_PAGES = 20;
 const MAX_PARTICIPANT_PAGES = 10;
 
 type ReadPage<T> = (answer: CrmAnswer, limit: number) => Promise<Page<T>>;
-type AnsweredPage<T> = Page<T> & { answer: CrmAnswer };
+type AnsweredPage<T> = Page<T> & { answer: CrmAnswer; limit: number };
 
 /** How a note names the one record that it is on. */
 const NOTE_PARENTS: Record<fields.CrmEntity, string> = {
@@ -84,7 +100,7 @@ export class CrmApi {
 
   async users(): Promise<CrmPage<record.CrmUser>> {
     const answer = await this.#get(ADDRESSES.users);
-    return beside(answer, await readWholeList(answer, record.userRecord));
+    return beside({ answer, limit: PAGE_SIZE }, await readWholeList(answer, record.userRecord));
   }
 
   pipelines(page: PageRequest): Promise<CrmPage<record.CrmPipeline>> {
@@ -119,12 +135,13 @@ export class CrmApi {
   }
 
   async notes(page: PageRequest): Promise<CrmPage<record.CrmNote>> {
-    const back = () => Math.ceil((this.#pageSizes.get(ADDRESSES.notes.path) ?? PAGE_SIZE) / 2);
-    // By half a page: a whole one would end where the one before did, and show nothing new.
-    for (let place = placeOf(page.cursor); ; place = { ...place, start: Math.max(0, place.start - back()) }) {
+    let place = placeOf(page.cursor);
+    for (;;) {
       const query = { start: place.start, sort: "id ASC", ...changed(page) };
-      const { answer, ...read } = await this.#offsets(ADDRESSES.notes, record.noteRecord, query);
-      if (!hasSkipped(place, read)) return beside(answer, goneOn(place, read));
+      const read = await this.#offsets(ADDRESSES.notes, record.noteRecord, query);
+      if (!hasSkipped(place, read)) return beside(read, goneOn(place, read));
+      // By half a page: a whole one would end where the one before did, and show nothing new.
+      place = { ...place, start: Math.max(0, place.start - Math.ceil(read.limit / 2)) };
     }
   }
 
@@ -142,7 +159,7 @@ export class CrmApi {
   async notesOf(on: fields.CrmRecordRef, { cursor }: PageRequest): Promise<CrmPage<record.CrmNote>> {
     const [start = "0", lowest = "Infinity"] = (cursor ?? "0").split(":");
     const query = { start, sort: "id DESC", [NOTE_PARENTS[on.entity]]: on.id };
-    const { answer, ...page } = await this.#offsets(ADDRESSES.notes, record.noteRecord, query);
+    const page = await this.#offsets(ADDRESSES.notes, record.noteRecord, query);
     const reached = Math.min(Number(lowest), ...idsOf(page));
     const next = forward(start, page.next);
     // Older notes are to follow: a page without any is followed by others like it for ever.
@@ -151,7 +168,7 @@ export class CrmApi {
         endless: true,
       });
     }
-    return beside(answer, { ...page, next: next && `${next}:${reached}` });
+    return beside(page, { ...page, next: next && `${next}:${reached}` });
   }
 
   /** Whether a list shows a record: it leaves out what was deleted, merged into another, archived or hidden from this user. */
@@ -248,24 +265,29 @@ export class CrmApi {
   }
 
   async #cursors<T>(list: Address, schema: z.ZodType<T>, query: Query): Promise<CrmPage<T>> {
-    const { answer, ...read } = await this.#page(list, query, (answer) => readCursorPage(answer, schema));
-    return beside(answer, read);
+    const page = await this.#page(list, query, (answer) => readCursorPage(answer, schema));
+    return beside(page, page);
   }
 
   #offsets<T>(list: Address, schema: z.ZodType<T>, query: Query): Promise<AnsweredPage<T>> {
     return this.#page(list, query, (answer, limit) => readOffsetPage(answer, limit, schema));
   }
 
-  /** A page from where the query says. A list with a page too large to be read would otherwise never get past it. */
+  /** A page from where the query says. A list with a page that cannot be had would otherwise never get past it. */
   async #page<T>(list: Address, query: Query, read: ReadPage<T>): Promise<AnsweredPage<T>> {
-    const limit = this.#pageSizes.get(list.path) ?? PAGE_SIZE;
+    const limit = Math.min(Number(query.limit ?? PAGE_SIZE), this.#pageSizes.get(list.path) ?? PAGE_SIZE);
     try {
-      const answer = await this.#get(list, { limit, ...query });
-      return { answer, ...(await read(answer, limit)) };
+      const answer = await this.#get(list, { ...query, limit });
+      return { answer, limit, ...(await read(answer, limit)) };
     } catch (error) {
-      if (!(error instanceof CrmError && error.detail.tooLarge) || limit === 1) throw error;
-      this.#pageSizes.set(list.path, Math.ceil(limit / SHRINK_BY));
-      return this.#page(list, query, read);
+      if (!(error instanceof CrmError)) throw error;
+      if (error.detail.tooLarge && limit > 1) {
+        this.#pageSizes.set(list.path, Math.ceil(limit / SHRINK_BY));
+        return this.#page(list, query, read);
+      }
+      // Once: a CRM that answers nothing at all would be asked, and paid, for each size.
+      if (!isTooSlow(error) || !LONG.has(list) || query.ids || limit <= SMALL_PAGE) throw error;
+      return this.#page(list, { ...query, limit: SMALL_PAGE }, read);
     }
   }
 
@@ -274,17 +296,23 @@ export class CrmApi {
   }
 }
 
+const isTooSlow = ({ detail }: CrmError) => detail.tooSlow === true || detail.status === GATEWAY_TIMEOUT;
+
 /** RFC 3339 in whole seconds: the CRM refuses fractions. */
-function changed({ updatedSince }: PageRequest): Query {
-  return { updated_since: updatedSince ? `${updatedSince.toISOString().slice(0, 19)}Z` : null };
+function changed({ updatedSince, isSmall }: PageRequest): Query {
+  const since = updatedSince ? `${updatedSince.toISOString().slice(0, 19)}Z` : null;
+  return { updated_since: since, ...(isSmall && { limit: SMALL_PAGE }) };
 }
 
 function asked(page: PageRequest): Query {
   return { ...changed(page), ids: page.ids ? page.ids.join(",") : null };
 }
 
-function beside<T>({ date, correlationId }: CrmAnswer, page: Page<T>): CrmPage<T> {
-  return { ...page, date, correlationId };
+function beside<T>(
+  { answer: { date, correlationId }, limit }: Pick<AnsweredPage<T>, "answer" | "limit">,
+  { records, rejected, next }: Page<T>,
+): CrmPage<T> {
+  return { records, rejected, next, date, correlationId, isSmall: limit < PAGE_SIZE };
 }
 
 /** An offset that does not move on would be asked for ever. */

@@ -69,6 +69,8 @@ export interface CrmErrorDetail {
   neverSent?: boolean;
   /** True where the answer is larger than is read; of a list, less may be asked for. */
   tooLarge?: boolean;
+  /** True where no whole answer came in time; of a list, less may be asked for. */
+  tooSlow?: boolean;
   /** True where a list goes on for ever: what was read of it leads nowhere. */
   endless?: boolean;
 }

@@ -33,6 +33,8 @@ const NEVER_SENT = new Set([
   "UND_ERR_CONNECT_TIMEOUT",
 ]);
 
+const TIMED_OUT = new Set(["UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT"]);
+
 export interface CrmRequest {
   method: "GET" | "POST" | "PATCH";
   url: string;
@@ -140,7 +142,7 @@ export class CrmHttp {
         const why = `The CRM's answer is larger than ${MAX_ANSWER_BYTES} bytes.`;
         throw new CrmError("UNREADABLE", why, { tooLarge: true }, { cause });
       }
-      const detail = { neverSent: NEVER_SENT.has(codeOf(cause)) };
+      const detail = { neverSent: NEVER_SENT.has(codeOf(cause)), tooSlow: TIMED_OUT.has(codeOf(cause)) };
       throw new CrmError("UNAVAILABLE", `The CRM could not be reached: ${messageOf(cause)}.`, detail, { cause });
     } finally {
       endLimits();
@@ -207,7 +209,7 @@ class Answer implements Dispatcher.DispatchHandler {
  * reads its sockets: what has arrived meanwhile is read first.
  */
 function limitAnswer(answer: Answer, stop: AbortSignal | undefined): () => void {
-  const late = () => answer.callOff(new Error(`no whole answer within ${ANSWER_TIMEOUT_MS} ms`));
+  const late = () => answer.callOff(new errors.BodyTimeoutError(`no whole answer within ${ANSWER_TIMEOUT_MS} ms`));
   const timer = setTimeout(() => setImmediate(() => setImmediate(late)), ANSWER_TIMEOUT_MS);
   const stopped = () => answer.callOff(new Error("the work it was for has been stopped"));
   if (stop?.aborted) stopped();

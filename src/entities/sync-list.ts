@@ -78,6 +78,10 @@ export class SyncPassRow extends OfList {
   /** When it last had to; null: it never had, or somebody asks for it. */
   @Column("timestamptz", { nullable: true })
   begunAnewAt!: Date | null;
+
+  /** So many of its next pages are asked for with fewer records: one of full size did not come. */
+  @Column("integer", { default: 0 })
+  smallPages!: number;
 }
 
 /** Something that the copy lacks now: of one record (`crmId`), or of a whole resource (0). */

@@ -143,6 +143,15 @@ export const LISTS: Record<ListResource, List> = {
 export const isRemovable = (resource: SyncResource): boolean =>
   resource !== "USERS" && resource !== "DEAL_PARTICIPANTS";
 
+/**
+ * Pages with fewer records that follow one of full size which did not come. Then a full one is asked for again: each costs
+ * the same, and the CRM may be quick by now.
+ */
+const SMALL_PAGES = 10;
+
+export const smallAfter = (before: number, { isSmall }: Pick<CrmPage<unknown>, "isSmall">): number =>
+  isSmall ? (before || SMALL_PAGES + 1) - 1 : 0;
+
 /** Lists that are read less often are read at once when a changed record names somebody, or something, that is unknown. */
 export async function readUnknown(
   { tenantId, copyId, rows, metadata }: CopyScope,

@@ -16,6 +16,9 @@ export type Pass = Omit<SyncPassRow, "tenantId" | "copyId"> & {
   isStored: boolean;
 };
 
+/** Where it stands. */
+export type Place = Pick<Pass, keyof typeof BEGINNING | "smallPages">;
+
 export interface ListState {
   list: Pick<SyncListRow, "watermark" | "readAt"> | null;
   /** What the pages of its passes are paid from. */
@@ -39,6 +42,8 @@ export interface ReadPage extends CrmPage<{ id: number }> {
   askedAt: Date;
   /** The highest id that the walk has shown. */
   lastId: number;
+  /** How many that follow are to be small. */
+  smallPages: number;
   write: Write;
   committed?: () => number;
 }
@@ -51,7 +56,7 @@ const BEGINNING = { beganAt: null, cursor: null, lastId: 0, walk: 1, firstWalkEn
 export function passOf({ list, passes, ahead }: ListState, resource: SyncResource, kind: PassKind): Pass {
   if (ahead?.pass.kind === kind) return ahead.pass;
   const updatedSince = kind === "CHANGES" && list?.watermark ? sinceOf(list.watermark) : null;
-  const first = { ...BEGINNING, inVainSince: null, begunAnewAt: null };
+  const first = { ...BEGINNING, inVainSince: null, begunAnewAt: null, smallPages: 0 };
   return passes.get(kind) ?? { resource, kind, removes: false, updatedSince, isStored: false, ...first };
 }
 
@@ -154,22 +159,24 @@ export async function movePass(
   pass: Pass,
   change: StepChange,
 ): Promise<void> {
-  const { resource, kind, removes, updatedSince, beganAt, cursor, lastId, walk, firstWalkEndedAt } = pass;
+  const { resource, kind, removes, updatedSince, beganAt, cursor, lastId, walk, firstWalkEndedAt, smallPages } = pass;
   const counts = countsParameters(run, resource, change);
-  const place = [beganAt, cursor, lastId, walk, firstWalkEndedAt];
+  const place = [beganAt, cursor, lastId, walk, firstWalkEndedAt, smallPages];
   if (pass.isStored) {
     await rows(
       `WITH ${COUNTED}
-       UPDATE sync_pass SET began_at = $10, cursor = $11, last_id = $12, walk = $13, first_walk_ended_at = $14
-       WHERE tenant_id = $1 AND copy_id = $15 AND resource = $3 AND kind = $16`,
+       UPDATE sync_pass SET began_at = $10, cursor = $11, last_id = $12, walk = $13, first_walk_ended_at = $14,
+         small_pages = $15
+       WHERE tenant_id = $1 AND copy_id = $16 AND resource = $3 AND kind = $17`,
       [...counts, ...place, copyId, kind],
     );
     return;
   }
   await rows(`WITH ${COUNTED} SELECT 1`, counts);
   await rows(
-    `INSERT INTO sync_pass (tenant_id, copy_id, resource, kind, removes, updated_since, began_at, cursor, last_id, walk, first_walk_ended_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING`,
+    `INSERT INTO sync_pass (tenant_id, copy_id, resource, kind, removes, updated_since, began_at, cursor, last_id, walk,
+       first_walk_ended_at, small_pages)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT DO NOTHING`,
     [tenantId, copyId, resource, kind, removes, updatedSince, ...place],
   );
 }

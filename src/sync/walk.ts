@@ -6,7 +6,7 @@ import { oneAhead } from "../platform/work";
 import { copyOf, count, inRun, judged, type RunContext } from "./commit";
 import { isListFailure, keepAside } from "./failures";
 import { beginAbsence, countAbsence, isMuch, removeUnseen, seen } from "./gone";
-import { knowFields, LISTS, type ListResource, noteUnknownNames, readUnknown, storable } from "./lists";
+import { knowFields, LISTS, type ListResource, noteUnknownNames, readUnknown, smallAfter, storable } from "./lists";
 import {
   endPass,
   type ListState,
@@ -15,6 +15,7 @@ import {
   noteAnew,
   type Pages,
   type Pass,
+  type Place,
   paidFor,
   type ReadPage,
   restartPass,
@@ -87,12 +88,12 @@ async function walkOnce(
 }
 
 async function* readPages(context: RunContext, resource: ListResource, state: ListState, pass: Pass): Pages {
-  let { cursor, lastId } = pass;
+  let { cursor, lastId, smallPages } = pass;
   let isCheckpoint = cursor !== null;
   for (;;) {
     const committed = context.metrics?.syncPages.startTimer({ resource });
     const askedAt = context.clock();
-    const request = { cursor, updatedSince: pass.updatedSince };
+    const request = { cursor, updatedSince: pass.updatedSince, isSmall: smallPages > 0 };
     const asked = paidFor(context.apis, state, pass, (api) => LISTS[resource].read(api, request));
     const page = await asked.catch((error: unknown) => {
       if (isCheckpoint && isOfCursor(error) && !rests(pass, askedAt)) return null;
@@ -107,7 +108,8 @@ async function* readPages(context: RunContext, resource: ListResource, state: Li
     }
     lastId = requireNew(resource, page, lastId);
     const write = LISTS[resource].ready(page.records, page.rejected.length);
-    yield { ...page, askedAt, lastId, write, committed };
+    smallPages = smallAfter(smallPages, page);
+    yield { ...page, askedAt, lastId, smallPages, write, committed };
     if (page.next === null && !pass.removes) state.whenRead?.();
     if (page.next === null || context.mustPause()) return;
     isCheckpoint = false;
@@ -196,9 +198,10 @@ async function placeAfter(
   pass: Pass,
   page: ReadPage,
   now: Date,
-): Promise<Pick<Pass, "beganAt" | "cursor" | "lastId" | "walk" | "firstWalkEndedAt"> | null> {
+): Promise<Place | null> {
   const { walk, firstWalkEndedAt, removes } = pass;
-  const place = { beganAt: beganAt(pass, page), cursor: page.next, lastId: page.lastId, walk, firstWalkEndedAt };
+  const { next: cursor, lastId, smallPages } = page;
+  const place = { beganAt: beganAt(pass, page), cursor, lastId, walk, firstWalkEndedAt, smallPages };
   if (page.next !== null) return place;
   if (!removes) return null;
   const absence = await countAbsence(copy, resource);

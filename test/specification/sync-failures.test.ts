@@ -210,3 +210,33 @@ test("notes of which a page is larger than any answer may be are read in smaller
   const asked = simulator.log.of("GET", "/api/v1/notes").map(({ query }) => `${query.start}+${query.limit}`);
   expect(asked.slice(0, 3)).toEqual(["0+500", "0+100", "99+100"]);
 });
+
+const pagesOf = (list: string) => simulator.log.of("GET", list).map(({ query }) => Number(query.limit));
+
+// Seen red with: pages as large as before, the second one halved again and again.
+test.each<[string, FaultRule["with"]]>([
+  ["no answer in time", { kind: "hang" }],
+  ["a proxy that waited in vain", { status: 504 }],
+])(
+  "a list whose full pages get %s is read in smaller ones",
+  async (what, fault) => {
+    const where = ({ limit = "" }) => Number(limit) > 100;
+    const run = await syncWith(`slow: ${what}`, { match: "/api/v2/activities", where, with: fault });
+    expect(run).toMatchObject({ state: "SUCCEEDED", error: null, gaps: [] });
+    expect(pagesOf("/api/v2/activities").slice(0, 3)).toEqual([500, 100, 100]);
+  },
+  120_000,
+);
+
+test("after ten small pages a full one is asked for again: each costs the same, and the CRM may be quick by now", async () => {
+  for (let index = 0; index < 1_600; index += 1) simulator.control.add("organization", { name: `O ${index}` });
+  const run = await syncWith("slow once", { match: "/api/v2/organizations", times: 1, with: { status: 504 } });
+  expect(run.state).toBe("SUCCEEDED");
+  expect(pagesOf("/api/v2/organizations").slice(0, 13)).toEqual([500, ...Array(11).fill(100), 500]);
+});
+
+test("a list of which no page comes in time is asked for twice, not once for each size", async () => {
+  const run = await syncWith("never in time", { match: "/api/v2/persons", with: { status: 504 } });
+  expect(run).toMatchObject({ state: "FAILED", error: { code: "CRM_UNAVAILABLE" } });
+  expect(pagesOf("/api/v2/persons")).toEqual([500, 100]);
+});

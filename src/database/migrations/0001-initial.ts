@@ -326,6 +326,7 @@ CREATE TABLE sync_pass (
   last_id bigint NOT NULL DEFAULT 0,
   walk integer NOT NULL DEFAULT 1,
   first_walk_ended_at timestamptz, in_vain_since timestamptz, begun_anew_at timestamptz,
+  small_pages integer NOT NULL DEFAULT 0,
   CONSTRAINT sync_pass_pkey PRIMARY KEY (tenant_id, copy_id, resource, kind)
 );
 `;
