@@ -77,6 +77,10 @@ interface NewMeeting
 /** As which a text is found. The database's own `lower` knows the letters of its locale, perhaps no more than ASCII. */
 export const searchKey = (text: string): string => text.toLowerCase();
 
+/** What a meeting is found by. */
+export const searchTextOf = (title: string, attendees: readonly AttendeeInput[]): string =>
+  searchKey([title, ...attendees.flatMap(({ email, name }) => [email, name ?? ""])].join("\n"));
+
 /**
  * Meetings that are recorded again keep their ids, and are cancelled no more. No two of one externalId. The rows are locked
  * until the transaction ends, in one order, so that two recordings of the same ones wait for each other.
@@ -86,8 +90,7 @@ export function upsertMeetings(
   meetings: readonly NewMeeting[],
 ): Promise<MeetingRow[]> {
   const rows = meetings.map(({ attendees, ...meeting }) => {
-    const texts = [meeting.title, ...attendees.flatMap(({ email, name }) => [email, name ?? ""])];
-    const keys = { ownerKey: searchKey(meeting.ownerEmail), searchText: searchKey(texts.join("\n")) };
+    const keys = { ownerKey: searchKey(meeting.ownerEmail), searchText: searchTextOf(meeting.title, attendees) };
     return { id: randomUUID(), ...meeting, ...keys };
   });
   return entities(MeetingRow, UPSERT, [tenantId, jsonRows(rows)]);

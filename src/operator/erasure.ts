@@ -1,5 +1,6 @@
 import { recordAudit } from "../auth/policies";
 import { lockMeeting, matchMeetings } from "../briefing/match-meeting";
+import { searchTextOf } from "../briefing/meeting-rows";
 import { hangingOn, judgeChanged } from "../briefing/quiet/stored-silence";
 import { lockConnection, moveToNotConnected } from "../connections/connection";
 import { eraseTexts, holdCopyToJudge, purgeCopy, retireCopy } from "../connections/copies";
@@ -139,8 +140,7 @@ function leaveMeeting(
     if (!meeting) return;
     const { row } = meeting;
     const attendees = meeting.attendees.filter(({ email }) => !isOf(person, email));
-    const texts = [row.title, ...attendees.flatMap(({ email, name }) => [email, name ?? ""])];
-    const searchText = texts.join("\n").toLowerCase();
+    const searchText = searchTextOf(row.title, attendees);
     await held.typed((orm) => orm.update(MeetingRow, { tenantId: row.tenantId, id: row.id }, { searchText }));
     await matchMeetings(held, [{ row, attendees }], clock(), "SYNCED");
   });

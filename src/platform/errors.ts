@@ -16,7 +16,7 @@ export class EventsMissedError extends ServiceError {
   readonly code = "EVENTS_MISSED";
 
   constructor() {
-    super("Something happened that could not be told. Subscribe again, and read anew what you show.");
+    super("Something happened that could not be told. Read anew what you show.");
   }
 }
 

@@ -63,8 +63,7 @@ class States<T> implements AsyncIterableIterator<T> {
   async #read(): Promise<IteratorResult<T>> {
     if (this.#ended) return DONE;
     this.#pending = false;
-    // Nobody returns an iterator that has failed.
-    const state = await this.value.read(this.#wake).catch((error) => this.return().then(() => Promise.reject(error)));
+    const state = await this.value.read(this.#wake);
     this.#pending ||= this.value.hasMore();
     return state === null ? this.next() : { done: false, value: state };
   }
@@ -139,13 +138,13 @@ export function share<T>(
   return new StateStream(listen, read);
 }
 
-/** Happenings that wait for one reader: all that a page of a sync can bring at once. One this far behind begins anew. */
+/** Happenings that wait for one reader: all that a page of a sync can bring at once. One this far behind is told that it missed some. */
 const MOST_WAITING = 1_000;
 
 /** The answer to one event, read when its first reader comes to it, once for all readers; null: there is none any more. */
 type Told<T> = () => Promise<T | null>;
 
-/** Told in place of what nobody can tell any more: it ends the reading. */
+/** Told in place of what nobody can tell any more. */
 export const missed: Told<never> = () => Promise.reject(new EventsMissedError());
 
 /** Things that happen, each told to every reader once and in their order, from when it begins to read. */
@@ -153,17 +152,19 @@ export class EventStream<T> implements AsyncIterable<T> {
   /**
    * @param listen calls `happened` at each; returns what ends that
    * @param addressee the one reader whom it is told, and nobody else; null: every reader
+   * @param isBehind told to a reader in place of all that waits
    */
   constructor(
     readonly listen: (happened: (told: Told<T>) => void) => () => void,
     private readonly addressee: (one: T) => string | null = () => null,
+    private readonly isBehind: Told<T> = missed,
   ) {}
 
   [Symbol.asyncIterator](): AsyncIterableIterator<T> {
     const waiting: Told<T>[] = [];
     const listen = (wake: () => void) =>
       this.listen((told) => {
-        if (waiting.push(told) > MOST_WAITING) waiting.splice(0, waiting.length, missed);
+        if (waiting.push(told) > MOST_WAITING) waiting.splice(0, waiting.length, this.isBehind);
         wake();
       });
     const read = async () => {
@@ -179,10 +180,11 @@ export class EventStream<T> implements AsyncIterable<T> {
   /**
    * The same, for each reader by its name, with something done to each thing once for all who are told of it. What is for
    * none of them is read, and nothing is done to it.
+   * @param tell reads the thing, and makes an answer of what fails as well
    * @param ended the last reader has left
    */
   shared<U>(
-    tell: (one: T) => Promise<U | null>,
+    tell: (read: Told<T>) => Promise<U | null>,
     ended: () => void,
     handOver: HandOver,
   ): (reader: string) => EventStream<U> {
@@ -190,28 +192,26 @@ export class EventStream<T> implements AsyncIterable<T> {
     let unlisten = () => {};
     const happened = (told: Told<T>) => {
       const read = once(told);
-      const answer = once(async () => {
-        const one = await read();
-        return one === null ? null : tell(one);
-      });
+      const answer = once(() => tell(read));
       const answerTo = async (reader: string) => {
-        const one = await read();
+        // What could not be read may be for anybody.
+        const one = await read().catch(() => null);
         const only = one === null ? null : this.addressee(one);
         return only === null || only === reader ? answer() : null;
       };
       for (const hear of readers) hear(answerTo);
     };
-    return (reader) =>
-      new EventStream((hear) => {
-        const heard = (told: (reader: string) => Promise<U | null>) =>
-          hear(() => told(reader).finally(() => handOver([reader])));
-        if (readers.size === 0) unlisten = this.listen(happened);
-        readers.add(heard);
-        return () => {
-          if (!readers.delete(heard) || readers.size > 0) return;
-          unlisten();
-          ended();
-        };
-      });
+    const listenAs = (reader: string) => (hear: (told: Told<U>) => void) => {
+      const heard = (told: (reader: string) => Promise<U | null>) =>
+        hear(() => told(reader).finally(() => handOver([reader])));
+      if (readers.size === 0) unlisten = this.listen(happened);
+      readers.add(heard);
+      return () => {
+        if (!readers.delete(heard) || readers.size > 0) return;
+        unlisten();
+        ended();
+      };
+    };
+    return (reader) => new EventStream(listenAs(reader), undefined, () => tell(missed));
   }
 }

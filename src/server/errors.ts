@@ -30,7 +30,7 @@ const ERRORS = {
   TEMPORARILY_UNAVAILABLE: [200, "Try again in a few seconds, a write with the same key."],
   INTERNAL_SERVER_ERROR: [200, "A bug of ours: tell support the `errorId`."],
   SUBSCRIPTIONS_ONLY: [null, "Send queries and mutations by POST."],
-  EVENTS_MISSED: [null, "Some were missed: subscribe again, read anew."],
+  EVENTS_MISSED: [null, "Events were missed: read anew."],
   TOO_MANY_SUBSCRIPTIONS: [null, "End some: 20 of a socket, 100 that differ of a tenant."],
 } satisfies Record<string, Told>;
 export type ErrorCode = keyof typeof ERRORS;

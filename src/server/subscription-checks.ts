@@ -143,7 +143,7 @@ export class SharedSubscriptions {
     if (!(Symbol.asyncIterator in source)) return this.#masked(source);
     const handOver: HandOver = (readers, tell = () => {}) => eachInSlices(readers, SENDING, tell, viewer.tenantId);
     if (source instanceof EventStream)
-      return source.shared((event) => this.#answer(viewer, args, async () => event), ended, handOver);
+      return source.shared((event) => this.#answer(viewer, args, event), ended, handOver);
     if (!(source instanceof StateStream)) throw new Error("only what is live can be subscribed to");
     const read = (reader: () => void) => this.#answer(viewer, args, () => source.read(reader));
     const answers = new StateStream(source.listen, read);

@@ -33,22 +33,22 @@ export function useChanges(reread: () => void): RunFragment | undefined {
 
 /** Reads anew after matches of meetings have changed. */
 export function useMatches(reread: () => void): void {
-  const [{ data }] = useSubscription({ query: MeetingMatchedDocument });
-  useBurst(data, reread);
+  const [told] = useSubscription({ query: MeetingMatchedDocument });
+  useBurst(told, reread);
 }
 
 /** Reads anew after verdicts of deals have changed. */
 export function useSilences(reread: () => void): void {
-  const [{ data }] = useSubscription({ query: SilenceChangedDocument });
-  useBurst(data, reread);
+  const [told] = useSubscription({ query: SilenceChangedDocument });
+  useBurst(told, reread);
 }
 
-/** Once after each burst of what is told. */
-function useBurst(told: unknown, reread: () => void): void {
+/** Once after each burst of what is told. An error says that some was missed. */
+function useBurst({ data, error }: { data?: unknown; error?: unknown }, reread: () => void): void {
   const onEnd = useEffectEvent(reread);
   useEffect(() => {
-    if (!told) return;
+    if (!data && !error) return;
     const timer = setTimeout(onEnd, SETTLING_MS);
     return () => clearTimeout(timer);
-  }, [told]);
+  }, [data, error]);
 }

@@ -59,9 +59,9 @@ export function Notes({ meeting, briefing, viewer, mappings, author }: NotesProp
 }
 
 function useSettled(reread: () => void): void {
-  const [{ data }] = useSubscription({ query: WriteSettledDocument });
+  const [{ data, error }] = useSubscription({ query: WriteSettledDocument });
   const onSettled = useEffectEvent(reread);
   useEffect(() => {
-    if (data) onSettled();
-  }, [data]);
+    if (data || error) onSettled();
+  }, [data, error]);
 }
