@@ -81,8 +81,13 @@ export class Notifications {
     });
     client.on("error", (error) => this.logger.warn({ err: error }, "the listening database session failed"));
     await client.connect();
+    // One that listens to nothing would stay, and beside the next one tell everything twice.
+    await client.query(CHANNELS.map((channel) => `LISTEN ${channel}`).join("; ")).catch(async (error: unknown) => {
+      await client.end();
+      throw error;
+    });
+    if (this.#stopped) return client.end();
     this.#client = client;
-    for (const channel of CHANNELS) await client.query(`LISTEN ${channel}`);
     client.once("end", () => void this.#reconnect());
   }
 
