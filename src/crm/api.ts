@@ -136,12 +136,19 @@ export class CrmApi {
 
   async notes(page: PageRequest): Promise<CrmPage<record.CrmNote>> {
     let place = placeOf(page.cursor);
-    for (;;) {
-      const query = { start: place.start, sort: "id ASC", ...changed(page) };
+    let { isSmall } = page;
+    for (let back = 0; ; ) {
+      const query = { start: place.start, sort: "id ASC", ...changed({ ...page, isSmall }) };
       const read = await this.#offsets(ADDRESSES.notes, record.noteRecord, query);
-      if (!hasSkipped(place, read)) return beside(read, goneOn(place, read));
+      isSmall ||= read.limit < PAGE_SIZE;
       // By half a page: a whole one would end where the one before did, and show nothing new.
-      place = { ...place, start: Math.max(0, place.start - Math.ceil(read.limit / 2)) };
+      const half = Math.ceil(read.limit / 2);
+      // It came so small that it ends before that row.
+      const tooFar = Math.max(0, back - half);
+      if (tooFar === 0 && !hasSkipped(place, read)) return beside(read, goneOn(place, read));
+      const start = Math.max(0, place.start + (tooFar || -half));
+      back = tooFar > 0 ? half : place.start - start;
+      place = { ...place, start };
     }
   }
 
