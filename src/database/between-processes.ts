@@ -33,6 +33,11 @@ const OF_STATES: readonly Channel[] = [CONNECTION_CHANGED, PROGRESS_CHANGED, CRM
 /** @param id of what changed; null: anything may have, and of things that are told one by one some were missed */
 type Wake = (id: string | null) => void;
 
+/**
+ * So often the session is asked whether it is still there, and so long it may take to say so: a host that has gone says
+ * nothing, and who only listens would wait for hours.
+ */
+const PATIENCE_MS = 10_000;
 const FIRST_RECONNECT_MS = 100;
 const LONGEST_RECONNECT_MS = 5_000;
 
@@ -66,6 +71,7 @@ export class Notifications {
   constructor(
     private readonly url: Secret,
     private readonly logger: Logger,
+    private readonly patienceMs = PATIENCE_MS,
   ) {}
 
   async start(): Promise<void> {
@@ -73,6 +79,8 @@ export class Notifications {
       connectionString: withLimits(this.url, SESSION_LIMITS.listener).reveal(),
       application_name: "crm-connection listener",
       keepAlive: true,
+      connectionTimeoutMillis: this.patienceMs,
+      query_timeout: this.patienceMs,
     });
     client.on("notification", ({ channel, payload = "" }) => {
       const [tenantId = "", id = null] = payload.split(" ");
@@ -81,14 +89,19 @@ export class Notifications {
     });
     client.on("error", (error) => this.logger.warn({ err: error }, "the listening database session failed"));
     await client.connect();
-    // One that listens to nothing would stay, and beside the next one tell everything twice.
-    await client.query(CHANNELS.map((channel) => `LISTEN ${channel}`).join("; ")).catch(async (error: unknown) => {
-      await client.end();
+    // One that does not listen would stay, and beside the next one tell everything twice.
+    const cut = () => client.connection.stream.destroy();
+    await client.query(CHANNELS.map((channel) => `LISTEN ${channel}`).join("; ")).catch((error: unknown) => {
+      cut();
       throw error;
     });
     if (this.#stopped) return client.end();
     this.#client = client;
-    client.once("end", () => void this.#reconnect());
+    const beat = setInterval(() => client.query("SELECT 1").catch(cut), this.patienceMs);
+    client.once("end", () => {
+      clearInterval(beat);
+      void this.#reconnect();
+    });
   }
 
   async stop(): Promise<void> {

@@ -6,13 +6,17 @@ import { Secret } from "../../src/platform/keyring";
 import { until } from "../support/stories";
 import { useDatabase } from "../support/world";
 
-// Seen red with: the session left open, which tells everything once more; one that is opened while the service stops.
+// Seen red with: the session left open, which tells everything once more; one that is opened while the service stops;
+// a session that is never asked whether it is there.
 
 const database = useDatabase();
 let gate: Server;
 let notifications: Notifications;
 /** What the server is sent in place of a session's wish to listen. */
 let onListen: (asked: string) => Promise<string> = async (asked) => asked;
+/** Of the gate: from now on nothing comes through those that are open, and nobody is told. */
+let silence = () => {};
+const PATIENCE_MS = 1_000;
 
 beforeAll(async () => {
   const address = new URL(database.url.reveal());
@@ -20,7 +24,14 @@ beforeAll(async () => {
   gate = createServer((inward) => {
     const outward = connect(port, host);
     for (const socket of [inward, outward]) socket.on("error", () => [inward.destroy(), outward.destroy()]);
+    let isSilent = false;
+    const before = silence;
+    silence = () => {
+      before();
+      isSilent = true;
+    };
     inward.on("data", async (chunk) => {
+      if (isSilent) return;
       const asked = chunk.toString("latin1");
       outward.write(asked.includes("LISTEN") ? await onListen(asked) : asked, "latin1");
     });
@@ -29,7 +40,7 @@ beforeAll(async () => {
   }).listen(0, "127.0.0.1");
   await once(gate, "listening");
   address.port = String((gate.address() as AddressInfo).port);
-  notifications = new Notifications(new Secret(address.href), pino({ level: "silent" }));
+  notifications = new Notifications(new Secret(address.href), pino({ level: "silent" }), PATIENCE_MS);
   await notifications.start();
 }, 60_000);
 afterAll(async () => {
@@ -44,7 +55,7 @@ const endSession = () => database.query(`SELECT pg_terminate_backend(pid) ${OURS
 
 test("a session that may not listen is ended, and what happens later is told once", async () => {
   const heard: (string | null)[] = [];
-  notifications.subscribe(MEETING_MATCHED, 7, (id) => heard.push(id));
+  const leave = notifications.subscribe(MEETING_MATCHED, 7, (id) => heard.push(id));
   let refused = 0;
   onListen = async (asked) => {
     refused += 1;
@@ -57,6 +68,18 @@ test("a session that may not listen is ended, and what happens later is told onc
   await database.query("SELECT pg_notify('meeting_matched', '7 it')");
   await until("it is told", async () => heard.length > 1);
   expect(heard).toEqual([null, "it"]);
+  leave();
+});
+
+test("a session of which nothing comes any more is found out and opened anew", async () => {
+  const heard: (string | null)[] = [];
+  const leave = notifications.subscribe(MEETING_MATCHED, 7, (id) => heard.push(id));
+  silence();
+  await until("it listens again", async () => heard.length > 0);
+  await database.query("SELECT pg_notify('meeting_matched', '7 it')");
+  await until("it is told", async () => heard.length > 1);
+  expect(heard).toEqual([null, "it"]);
+  leave();
 });
 
 test("a session that is being opened as the service stops is ended", async () => {
