@@ -33,6 +33,7 @@ const NEVER_SENT = new Set([
   "UND_ERR_CONNECT_TIMEOUT",
 ]);
 
+/** Failures of an answer that had not come, or not all of it, when its time was over. */
 const TIMED_OUT = new Set(["UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT"]);
 
 export interface CrmRequest {
