@@ -1,9 +1,12 @@
-import { Client } from "pg";
+import { Socket } from "node:net";
+import { setImmediate } from "node:timers/promises";
+import { Client, Pool, type PoolConfig } from "pg";
 import { SECOND_MS } from "../platform/clock";
 import { messageOf, ServiceError } from "../platform/errors";
 import { Secret } from "../platform/keyring";
+import type { Logger } from "../platform/logger";
 import { type Ask, refuseUnusable, UnusableLayoutError } from "./cluster";
-import { withoutTransactionLimit } from "./session-limits";
+import { type SessionLimits, withLimits, withoutTransactionLimit } from "./session-limits";
 
 /** Owns the tables. All sessions of the service act as this role, which sees one tenant's rows at a time. */
 export const APPLICATION_ROLE = "crm_connection";
@@ -28,6 +31,40 @@ export function unavailable(url: Secret, cause: unknown): DatabaseUnavailableErr
 
 /** An operator waits for it, perhaps before something that takes connections and never speaks. */
 export const CONNECT_TIMEOUT_MS = 10 * SECOND_MS;
+
+/** So long a server is silent before it is asked whether it is there: by TCP, and by who only listens. */
+export const SILENCE_MS = 10 * SECOND_MS;
+
+/**
+ * By which a session finds out that its server's host has gone without a word. Where nothing is awaited TCP asks, which by
+ * itself begins after two hours, and gives it up 10 s later. What was sent and not taken it would send again for a quarter of
+ * an hour: an answer is waited for a little longer than the server lets anything take.
+ */
+export function patience(limits: SessionLimits): PoolConfig {
+  const { statement, idleInTransaction } = limits;
+  const longest = statement === 0 ? 0 : Math.max(statement, idleInTransaction) + SILENCE_MS;
+  return { keepAlive: true, keepAliveInitialDelayMillis: SILENCE_MS, stream: () => socketFor(longest) };
+}
+
+/** @param patienceMs until it is given up where nothing comes and nothing is sent; 0: it is not */
+function socketFor(patienceMs: number): Socket {
+  const socket = new Socket();
+  return socket.setTimeout(patienceMs, async () => {
+    const heard = socket.bytesRead;
+    // A process that was frozen reads first what came meanwhile.
+    await setImmediate();
+    if (socket.bytesRead === heard) socket.destroy(new Error("The database did not answer in time"));
+  });
+}
+
+/** Sessions of their own, beside the pool of `Database`. @param ended says in the log whose it was that ended */
+export function openPool(url: Secret, limits: SessionLimits, more: PoolConfig, logger: Logger, ended: string): Pool {
+  const pool = new Pool({ connectionString: withLimits(url, limits).reveal(), ...patience(limits), ...more });
+  const onError = (error: Error) => logger.warn({ err: error }, ended);
+  pool.on("error", onError);
+  pool.on("connect", (session) => session.on("error", onError));
+  return pool;
+}
 
 /** A database session that can change nothing. */
 export interface Look {

@@ -1,7 +1,8 @@
-import { setTimeout as sleep } from "node:timers/promises";
-import { Client, Pool } from "pg";
+import { setInterval, setTimeout as sleep } from "node:timers/promises";
+import { Client, type Pool } from "pg";
 import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
+import { openPool, SILENCE_MS } from "./application-role";
 import type { TenantScope } from "./database";
 import { heldUpOf } from "./session";
 import { SESSION_LIMITS, type SessionLimits, withLimits } from "./session-limits";
@@ -33,11 +34,6 @@ const OF_STATES: readonly Channel[] = [CONNECTION_CHANGED, PROGRESS_CHANGED, CRM
 /** @param id of what changed; null: anything may have, and of things that are told one by one some were missed */
 type Wake = (id: string | null) => void;
 
-/**
- * So often the session is asked whether it is still there, and so long it may take to say so: a host that has gone says
- * nothing, and who only listens would wait for hours.
- */
-const PATIENCE_MS = 10_000;
 const FIRST_RECONNECT_MS = 100;
 const LONGEST_RECONNECT_MS = 5_000;
 
@@ -59,6 +55,14 @@ export async function notifyOf(
   await rows("SELECT pg_notify($1, $2 || ' ' || id) FROM unnest($3::text[]) AS id", [channel, String(tenantId), ids]);
 }
 
+/** Asks a session that only listens, and hears nothing while nothing happens, whether it is there. @returns when it is not */
+export async function keepAsking(session: Pick<Client, "query">, everyMs = SILENCE_MS): Promise<void> {
+  for await (const _ of setInterval(everyMs, null, { ref: false })) {
+    const answer = await session.query("SELECT 1").catch(() => null);
+    if (!answer) return;
+  }
+}
+
 /**
  * Wakes this process's subscribers when any process notifies. One database session for all of them. A notification
  * may be lost while it reconnects, so every subscriber is woken after that.
@@ -71,14 +75,14 @@ export class Notifications {
   constructor(
     private readonly url: Secret,
     private readonly logger: Logger,
-    private readonly patienceMs = PATIENCE_MS,
+    /** So often the session is asked whether it is there, and so long it may take to say so. */
+    private readonly patienceMs = SILENCE_MS,
   ) {}
 
   async start(): Promise<void> {
     const client = new Client({
       connectionString: withLimits(this.url, SESSION_LIMITS.listener).reveal(),
       application_name: "crm-connection listener",
-      keepAlive: true,
       connectionTimeoutMillis: this.patienceMs,
       query_timeout: this.patienceMs,
     });
@@ -97,11 +101,8 @@ export class Notifications {
     });
     if (this.#stopped) return client.end();
     this.#client = client;
-    const beat = setInterval(() => client.query("SELECT 1").catch(cut), this.patienceMs);
-    client.once("end", () => {
-      clearInterval(beat);
-      void this.#reconnect();
-    });
+    client.once("end", () => void this.#reconnect());
+    keepAsking(client, this.patienceMs).then(cut);
   }
 
   async stop(): Promise<void> {
@@ -168,15 +169,9 @@ export class AdvisoryLocks {
   readonly #pool: Pool;
 
   constructor(private readonly parts: LockParts) {
-    this.#pool = new Pool({
-      connectionString: withLimits(parts.url, parts.limits).reveal(),
-      max: parts.sessions,
-      connectionTimeoutMillis: parts.withinMs,
-      keepAlive: true,
-    });
-    const onError = (error: Error) => parts.logger.warn({ err: error }, "a lock session ended");
-    this.#pool.on("error", onError);
-    this.#pool.on("connect", (session) => session.on("error", onError));
+    const { url, limits, sessions, withinMs, logger } = parts;
+    const bounds = { max: sessions, connectionTimeoutMillis: withinMs };
+    this.#pool = openPool(url, limits, bounds, logger, "a lock session ended");
   }
 
   /** @param asked called as the lock is asked for; what it gives is there for the work under the lock */

@@ -4,7 +4,7 @@ import { DataSource, DefaultNamingStrategy, type Table } from "typeorm";
 import { ServiceError } from "../platform/errors";
 import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
-import { asApplication, CONNECT_TIMEOUT_MS, unavailable } from "./application-role";
+import { asApplication, CONNECT_TIMEOUT_MS, patience, unavailable } from "./application-role";
 import { type Ask, dropLocalRows, forSchemaChanges, readLayout, spreadTables } from "./cluster";
 import { startEmbeddedPostgres } from "./embedded/embedded-postgres";
 import { Initial } from "./migrations/0001-initial";
@@ -53,7 +53,7 @@ export function createDataSource({ url, entities, logger, limits = SESSION_LIMIT
     connectTimeoutMS: CONNECT_TIMEOUT_MS,
     applicationName: "crm-connection",
     poolErrorHandler: (error: unknown) => logger?.warn({ err: error }, "an idle database connection ended"),
-    extra: { types: { getTypeParser }, keepAlive: true, maxLifetimeSeconds: SESSION_LIFE_MS / 1_000 },
+    extra: { types: { getTypeParser }, maxLifetimeSeconds: SESSION_LIFE_MS / 1_000, ...patience(limits) },
   });
 }
 

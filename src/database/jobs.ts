@@ -1,13 +1,15 @@
+import { EventEmitter } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { run, type Task, Logger as WorkerLogger } from "graphile-worker";
-import { Pool } from "pg";
+import { run, type Task, type WorkerEvents, Logger as WorkerLogger } from "graphile-worker";
 import type { z } from "zod";
 import { DAY_MS, systemClock } from "../platform/clock";
 import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
 import { forEachLogged, inWork, traced, workFor } from "../platform/work";
+import { openPool } from "./application-role";
+import { keepAsking } from "./between-processes";
 import type { Database, TenantScope } from "./database";
-import { SESSION_LIMITS, withLimits } from "./session-limits";
+import { SESSION_LIMITS } from "./session-limits";
 
 /** A kind of job, as whoever enqueues one and the worker know it. */
 export interface JobKind<Payload extends { tenantId: number }> {
@@ -125,17 +127,14 @@ export async function startJobRunner(url: Secret, handlers: readonly JobHandler[
     (payload, { job: { id } }) =>
       inWork({ task: name, jobId: id }, () => traced(`job ${name}`, {}, () => handle(payload, stopping.signal))),
   ]);
-  const pool = new Pool({
-    connectionString: withLimits(url, SESSION_LIMITS.jobs).reveal(),
-    max: CONCURRENCY,
-    keepAlive: true,
-  });
-  const onError = (error: Error) => logger.warn({ err: error }, "a connection of the job runner ended");
-  pool.on("error", onError);
-  pool.on("connect", (client) => client.on("error", onError));
+  const ended = "a connection of the job runner ended";
+  const pool = openPool(url, SESSION_LIMITS.jobs, { max: CONCURRENCY }, logger, ended);
+  const events: WorkerEvents = new EventEmitter();
+  events.on("pool:listen:success", ({ client }) => void keepAsking(client));
   const runOnce = () =>
     run({
       pgPool: pool,
+      events,
       concurrency: CONCURRENCY,
       pollInterval: POLL_MS,
       noHandleSignals: true,

@@ -1,9 +1,9 @@
 import { rmSync } from "node:fs";
-import { createConnection, createServer, type Server, type Socket } from "node:net";
 import { startSimulator } from "../../simulator";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/database/embedded/embedded-postgres";
 import { freePort } from "../../src/database/embedded/programs";
 import { tokenFor } from "../support/actors";
+import { type Gate, openGate } from "../support/gate";
 import { type Program, startProgram } from "../support/processes";
 import { environmentFor, type GraphQLAnswer, type Service } from "../support/service";
 import { subscribe } from "../support/sockets";
@@ -24,12 +24,10 @@ const simulator = useStarted(() => startSimulator({ deals: 10 }));
 beforeAll(async () => {
   postgres = await startEmbeddedPostgres({ directory: DIRECTORY, durable: false });
   gate = await openGate(() => Number(new URL(postgres.url.reveal()).port));
-  const url = new URL(postgres.url.reveal());
-  url.port = String(gate.port);
   metricsPort = await freePort();
   program = startProgram("src/main.js", {
     ...environmentFor(simulator),
-    DATABASE_URL: url.href,
+    DATABASE_URL: gate.urlOf(postgres.url).reveal(),
     LOG_LEVEL: "info",
     SYNC_INTERVAL_SECONDS: "0",
     METRICS_PORT: String(metricsPort),
@@ -44,47 +42,6 @@ afterAll(async () => {
   await postgres?.stop();
   rmSync(DIRECTORY, { recursive: true, force: true });
 });
-
-/** One address for a database that comes back on another port. */
-interface Gate {
-  port: number;
-  /** From now on nothing comes through, and nobody is told: a network or a server that is frozen. */
-  silence(): void;
-  close(): Promise<void>;
-}
-
-async function openGate(portNow: () => number): Promise<Gate> {
-  const open = new Set<Socket>();
-  let silent = false;
-  const server: Server = createServer((inward) => {
-    if (silent) return void open.add(inward.pause());
-    const outward = createConnection(portNow(), "127.0.0.1");
-    for (const [from, to] of [
-      [inward, outward],
-      [outward, inward],
-    ] as const) {
-      open.add(from);
-      from.on("error", () => to.destroy());
-      from.on("close", () => {
-        open.delete(from);
-        to.destroy();
-      });
-      from.pipe(to);
-    }
-  });
-  const port = await freePort();
-  await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
-  const close = () =>
-    new Promise<void>((resolve) => {
-      server.close(() => resolve());
-      for (const socket of open) socket.destroy();
-    });
-  const silence = () => {
-    silent = true;
-    for (const socket of open) socket.unpipe().pause();
-  };
-  return { port, silence, close };
-}
 
 async function ask<T>(query: string, variables: object = {}): Promise<GraphQLAnswer<T>> {
   const answer = await fetch(`${service.url}/graphql`, {

@@ -1,8 +1,6 @@
-import { once } from "node:events";
-import { type AddressInfo, connect, createServer, type Server } from "node:net";
 import pino from "pino";
 import { MEETING_MATCHED, Notifications } from "../../src/database/between-processes";
-import { Secret } from "../../src/platform/keyring";
+import { type Gate, openGate } from "../support/gate";
 import { until } from "../support/stories";
 import { useDatabase } from "../support/world";
 
@@ -10,42 +8,24 @@ import { useDatabase } from "../support/world";
 // a session that is never asked whether it is there.
 
 const database = useDatabase();
-let gate: Server;
+let gate: Gate;
 let notifications: Notifications;
 /** What the server is sent in place of a session's wish to listen. */
 let onListen: (asked: string) => Promise<string> = async (asked) => asked;
-/** Of the gate: from now on nothing comes through those that are open, and nobody is told. */
-let silence = () => {};
 const PATIENCE_MS = 1_000;
 
 beforeAll(async () => {
-  const address = new URL(database.url.reveal());
-  const [port, host] = [Number(address.port), address.hostname];
-  gate = createServer((inward) => {
-    const outward = connect(port, host);
-    for (const socket of [inward, outward]) socket.on("error", () => [inward.destroy(), outward.destroy()]);
-    let isSilent = false;
-    const before = silence;
-    silence = () => {
-      before();
-      isSilent = true;
-    };
-    inward.on("data", async (chunk) => {
-      if (isSilent) return;
-      const asked = chunk.toString("latin1");
-      outward.write(asked.includes("LISTEN") ? await onListen(asked) : asked, "latin1");
-    });
-    inward.once("close", () => outward.end());
-    outward.pipe(inward);
-  }).listen(0, "127.0.0.1");
-  await once(gate, "listening");
-  address.port = String((gate.address() as AddressInfo).port);
-  notifications = new Notifications(new Secret(address.href), pino({ level: "silent" }), PATIENCE_MS);
+  const port = Number(new URL(database.url.reveal()).port);
+  gate = await openGate(
+    () => port,
+    async (asked) => (asked.includes("LISTEN") ? onListen(asked) : asked),
+  );
+  notifications = new Notifications(gate.urlOf(database.url), pino({ level: "silent" }), PATIENCE_MS);
   await notifications.start();
 }, 60_000);
 afterAll(async () => {
   await notifications.stop();
-  gate.close();
+  await gate.close();
 });
 
 const OURS =
@@ -74,7 +54,7 @@ test("a session that may not listen is ended, and what happens later is told onc
 test("a session of which nothing comes any more is found out and opened anew", async () => {
   const heard: (string | null)[] = [];
   const leave = notifications.subscribe(MEETING_MATCHED, 7, (id) => heard.push(id));
-  silence();
+  gate.silenceOpen();
   await until("it listens again", async () => heard.length > 0);
   await database.query("SELECT pg_notify('meeting_matched', '7 it')");
   await until("it is told", async () => heard.length > 1);
