@@ -46,6 +46,8 @@ export function patience(limits: SessionLimits): PoolConfig {
   return { keepAlive: true, keepAliveInitialDelayMillis: SILENCE_MS, stream: () => socketFor(longest) };
 }
 
+const NO_ANSWER = "The database did not answer in time";
+
 /** @param patienceMs until it is given up where nothing comes and nothing is sent; 0: it is not */
 function socketFor(patienceMs: number): Socket {
   const socket = new Socket();
@@ -53,7 +55,7 @@ function socketFor(patienceMs: number): Socket {
     const heard = socket.bytesRead;
     // A process that was frozen reads first what came meanwhile.
     await setImmediate();
-    if (socket.bytesRead === heard) socket.destroy(new Error("The database did not answer in time"));
+    if (socket.bytesRead === heard) socket.destroy(Object.assign(new Error(NO_ANSWER), { code: "ETIMEDOUT" }));
   });
 }
 

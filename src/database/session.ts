@@ -186,7 +186,7 @@ export class Session extends PostgresQueryRunner {
   async #calledOffAt<T>(signal: AbortSignal, running: Promise<T>): Promise<T> {
     let cancelling: Promise<void> | null = null;
     const callOff = () => {
-      cancelling = this.#client && cancel(this.#client);
+      cancelling = this.#client && cancel(this.#client, running);
     };
     signal.addEventListener("abort", callOff, { once: true });
     try {
@@ -203,17 +203,16 @@ export class Session extends PostgresQueryRunner {
 
 /**
  * PostgreSQL's CancelRequest, on a connection of its own: it needs no free session and no right over the one that it
- * names, and goes in clear also where sessions do not. Ends when the server has taken it; where it stands still, so does
- * the session, for which nobody waits any more.
+ * names, and goes in clear also where sessions do not. Ends when a server has taken it. Where the statement still runs then,
+ * as on a host that another has taken over from, its session ends: nobody waits for it.
  */
-function cancel({ host, port, processID, secretKey, connection: { stream } }: Client): Promise<void> {
+function cancel({ host, port, processID, secretKey, connection: { stream } }: Client, running: Promise<unknown>) {
   const connection = new Connection() as CancelConnection;
-  return new Promise<void>((resolve) => {
-    const late = setTimeout(() => [connection.stream.destroy(), stream.destroy()], CANCEL_TIMEOUT_MS).unref();
-    // Where it cannot be sent, the statement goes on until it ends by itself.
-    connection.on("error", () => undefined);
-    connection.on("end", () => resolve(clearTimeout(late)));
-    connection.on("connect", () => connection.cancel(processID, secretKey));
-    connection.connect(host.startsWith("/") ? `${host}/.s.PGSQL.${port}` : port, host);
-  });
+  const late = setTimeout(() => [connection.stream.destroy(), stream.destroy()], CANCEL_TIMEOUT_MS).unref();
+  const taken = new Promise<void>((resolve) => connection.on("end", resolve));
+  void Promise.allSettled([running, taken]).then(() => clearTimeout(late));
+  connection.on("error", () => undefined);
+  connection.on("connect", () => connection.cancel(processID, secretKey));
+  connection.connect(host.startsWith("/") ? `${host}/.s.PGSQL.${port}` : port, host);
+  return taken;
 }
