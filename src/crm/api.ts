@@ -6,7 +6,6 @@ import * as fields from "./parsing/fields";
 import {
   detailOf,
   goneOn,
-  hasSkipped,
   idsOf,
   type Page,
   placeOf,
@@ -14,6 +13,7 @@ import {
   readOffsetPage,
   readSingle,
   readWholeList,
+  steppedBack,
 } from "./parsing/page";
 import * as record from "./parsing/records";
 
@@ -135,20 +135,14 @@ export class CrmApi {
   }
 
   async notes(page: PageRequest): Promise<CrmPage<record.CrmNote>> {
-    let place = placeOf(page.cursor);
     let { isSmall } = page;
-    for (let back = 0; ; ) {
+    for (let place = placeOf(page.cursor); ; ) {
       const query = { start: place.start, sort: "id ASC", ...changed({ ...page, isSmall }) };
       const read = await this.#offsets(ADDRESSES.notes, record.noteRecord, query);
       isSmall ||= read.limit < PAGE_SIZE;
-      // By half a page: a whole one would end where the one before did, and show nothing new.
-      const half = Math.ceil(read.limit / 2);
-      // It came so small that it ends before that row.
-      const tooFar = Math.max(0, back - half);
-      if (tooFar === 0 && !hasSkipped(place, read)) return beside(read, goneOn(place, read));
-      const start = Math.max(0, place.start + (tooFar || -half));
-      back = tooFar > 0 ? half : place.start - start;
-      place = { ...place, start };
+      const earlier = steppedBack(place, read);
+      if (!earlier) return beside(read, goneOn(place, read));
+      place = earlier;
     }
   }
 

@@ -199,17 +199,28 @@ export interface Place {
   start: number;
   /** NaN at the beginning. */
   lastId: number;
+  /** How far it has stepped back from the page before. */
+  back: number;
 }
 
 export function placeOf(cursor: string | null): Place {
   const [start = 0, lastId] = (cursor ?? "").split(":");
-  return { start: Math.max(0, Number(start) - 1), lastId: Number(lastId) };
+  return { start: Math.max(0, Number(start) - 1), lastId: Number(lastId), back: 0 };
 }
 
-/** Whether rows that nobody has read may stand before this page, of a list by ascending id. */
-export function hasSkipped({ start, lastId }: Place, page: Page<{ id: number }>): boolean {
-  return start > 0 && Math.min(...idsOf(page)) > lastId;
+/** Where to look next, as rows that nobody has read may stand before this page, of a list by ascending id; null: none do. */
+export function steppedBack(place: Place, page: Page<{ id: number }> & { limit: number }): Place | null {
+  // By half a page: a whole one would end where the one before did, and show nothing new.
+  const half = Math.ceil(page.limit / 2);
+  // It came so small that it ends before the page that was stepped back from.
+  const tooFar = Math.max(0, place.back - half);
+  if (tooFar === 0 && !hasSkipped(place, page)) return null;
+  const start = Math.max(0, place.start + (tooFar || -half));
+  return { ...place, start, back: tooFar > 0 ? half : place.start - start };
 }
+
+const hasSkipped = ({ start, lastId }: Place, page: Page<{ id: number }>): boolean =>
+  start > 0 && Math.min(...idsOf(page)) > lastId;
 
 /** The page without the row that the one before ended with, and the place after it. */
 export function goneOn<T extends { id: number }>({ lastId }: Place, page: Page<T>): Page<T> {
