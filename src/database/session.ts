@@ -18,11 +18,11 @@ export class HeldUpError extends ServiceError {
   readonly code = "TEMPORARILY_UNAVAILABLE";
 }
 
-/** PostgreSQL's codes for a lock, a silence or a transaction over its limit: some process was frozen, or is. */
-const FROZEN_CODES = ["55P03", "25P03", "25P04"];
+/** PostgreSQL's codes for a lock, a silence or a transaction over its limit, as of a frozen process, and for locks that wait for each other. */
+const LOCK_CODES = ["55P03", "25P03", "25P04", "40P01"];
 /** For a session that was ended, and a server that was, or is not there or full for now. */
 const AWAY_CODES = ["57P01", "57P02", "57P03", "57P05", "53300", "ECONNREFUSED", "ECONNRESET", "EPIPE", "ETIMEDOUT"];
-const GIVEN_UP_CODES = new Set([...FROZEN_CODES, ...AWAY_CODES]);
+const GIVEN_UP_CODES = new Set([...LOCK_CODES, ...AWAY_CODES]);
 /** For a disk or a memory that is full, or a database that takes no writes: it is so until somebody makes room, or names the primary. */
 const FULL_CODES = new Set(["53100", "53200", "25006"]);
 /** For a statement over its limit: again it would take as long, so that whoever goes on by itself must not. */

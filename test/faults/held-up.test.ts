@@ -1,6 +1,7 @@
 import { Client } from "pg";
 import { APPLICATION_ROLE, asApplication } from "../../src/database/application-role";
 import { Database, reachOf } from "../../src/database/database";
+import { heldUpOf } from "../../src/database/session";
 import { SESSION_LIMITS, SessionTurns, withLimits, withoutTransactionLimit } from "../../src/database/session-limits";
 import { Secret } from "../../src/platform/keyring";
 import { startProgram } from "../support/processes";
@@ -42,6 +43,31 @@ test("who waits for a lock for too long is told to try again, and reads go on me
   expect(await state()).toEqual({ connection: { state: "CONNECTED" } });
   expect((await waiting).errors).toEqual(TEMPORARY);
   expect(await state()).toEqual({ connection: { state: "CONNECTED" } });
+}, 30_000);
+
+// Seen red: taken for a bug of ours, and a token that the CRM had just rotated was lost for it.
+test("who is chosen of two that wait for each other's lock is told to try again", async () => {
+  const scope = new Database(database.dataSource).tenant(tenantId);
+  await database.tenantId("other");
+  const other = new Client({ connectionString: database.url.reveal() });
+  await other.connect();
+  await other.query("BEGIN; SELECT 1 FROM tenant WHERE external_id = 'other' FOR UPDATE");
+  const waiting = scope.transaction(async ({ rows }) => {
+    await rows("SELECT 1 FROM tenant WHERE external_id = 'acme' FOR UPDATE");
+    // Looks for who waits for each other before the other one does.
+    await rows("SET LOCAL deadlock_timeout = '100ms'");
+    void other.query("SELECT 1 FROM tenant WHERE external_id = 'acme' FOR UPDATE");
+    await until("the other one waits", async () => (await database.lockWaits()).length > 0);
+    await rows("SELECT 1 FROM tenant WHERE external_id = 'other' FOR UPDATE");
+  });
+  const error = await waiting.then(
+    () => null,
+    (error: unknown) => error,
+  );
+  await other.query("ROLLBACK");
+  await other.end();
+  expect(error).toMatchObject({ code: "40P01" });
+  expect(heldUpOf(error)).not.toBeNull();
 }, 30_000);
 
 const record = (at: Service) =>
