@@ -40,8 +40,8 @@ export interface List<T extends { id: number } = { id: number }> {
   ready(records: readonly T[], unread: number): write.Write;
   /** Its records without what names persons who are kept out. */
   leaveOut?(kept: KeptOut, copy: CopyScope, records: readonly T[]): Promise<T[]>;
-  /** What of other parts belongs to the same transaction. */
-  after?(settling: Settling, copy: CopyScope, records: readonly T[]): Promise<void>;
+  /** What of other parts belongs to the same transaction, before the page: a write locks its receipt, then its note. */
+  before?(settling: Settling, copy: CopyScope, records: readonly T[]): Promise<void>;
   /** Whether the CRM tells what changed since a moment; the others are small and always read whole. */
   tellsChanges: boolean;
   /** Whether it comes in pages by ascending id; the users are one answer. */
@@ -119,7 +119,7 @@ const NOTES: List<crm.CrmNote> = {
   read: (api, page) => api.notes(page),
   ready: write.writeNotes,
   leaveOut: (kept, copy, page) => kept.notes(copy, page),
-  after: (settling, copy, notes) => settling.settleNotes(copy, notes),
+  before: (settling, copy, notes) => settling.settleNotes(copy, notes),
   entity: NoteRow,
   depends: { USERS: { column: "author_id", of: CrmUserRow } },
   ...CHANGING,

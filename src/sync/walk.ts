@@ -154,12 +154,11 @@ async function commitPage(
   const { run, clock, keepOut } = context;
   await knowFields(copyOf(context), resource, state);
   const change = await inRun(context, async (copy) => {
+    if (page.records.length > 0) await LISTS[resource].before?.(context.settling, copy, page.records);
     if (pass.removes) await seen(copy, resource, shownIds(page));
-    const list = LISTS[resource];
     const stored = await storable(keepOut, copy, resource, page);
     const leaving = stored.records.filter(isDeleted).map(({ id }) => id);
     const { ids, removed } = await judged(context, copy, resource, leaving, () => stored.write(copy, clock()));
-    if (page.records.length > 0) await list.after?.(context.settling, copy, page.records);
     if (page.rejected.length > 0 || state.hasRejected) await keepAside(copy, resource, stored, clock());
     const changed = new Set(ids);
     await noteUnknownNames(
