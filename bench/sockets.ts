@@ -10,8 +10,8 @@ import { MAX_USER_SOCKETS } from "../src/server/bounds";
 import { createFilled, startFilled } from "./api-filled";
 import { quantile } from "./api-load";
 import { signTokens } from "./briefing-targets";
-import { failed, say, whole, wholeOption } from "./print";
-import { type RunningService, useOf } from "./processes";
+import { failed, ratio, say, whole, wholeOption } from "./print";
+import { type RunningService, startServer, useOf } from "./processes";
 import type { Arrivals, ClientOptions, ClientRequest } from "./sockets-client";
 
 type Stop = () => Promise<void> | void;
@@ -63,21 +63,27 @@ const now = () => performance.timeOrigin + performance.now();
 const residentBytes = (pid: number) =>
   Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) * 1024;
 
-/** An event, and how long after it each of the sockets that it wakes was told; and what it cost. */
-async function fanOut({ client, clients, service }: Parts, expected: number, notify: string) {
-  const cpuBefore = useOf(service.pid).cpuSeconds;
-  const began = await transactions(client);
+interface Told {
+  took: number[];
+  cpuMs: number;
+}
+
+/** An event, how long after it each of the sockets that it wakes was told, and what it cost the process. */
+async function fanOut(clients: Clients, pid: number, expected: number, happen: () => unknown): Promise<Told> {
+  const cpuBefore = useOf(pid).cpuSeconds;
   const sent = now();
-  await client.query(notify);
+  await happen();
   const took: number[] = [];
   while (took.length < expected) {
     if (now() - sent > PATIENCE_MS) throw new Error(`${took.length} of ${expected} sockets were told`);
     await sleep(SETTLE_MS);
     took.push(...(await clients.collect()).map(([, at]) => at - sent));
   }
-  const cpuMs = (useOf(service.pid).cpuSeconds - cpuBefore) * 1_000;
-  return { took, cpuMs, reads: (await transactions(client)) - began };
+  return { took, cpuMs: (useOf(pid).cpuSeconds - cpuBefore) * 1_000 };
 }
+
+const notified = ({ client, clients, service }: Parts, expected: number, sql: string) =>
+  fanOut(clients, service.pid, expected, () => client.query(sql));
 
 async function transactions(client: Client): Promise<number> {
   await client.query("SELECT pg_stat_force_next_flush()");
@@ -116,9 +122,13 @@ interface Parts {
   sockets: number;
 }
 
-async function openSockets(clients: Clients, parts: Parts, sockets: number): Promise<void> {
-  const { service, tokens } = parts;
-  const tenants = Array.from({ length: sockets }, (_, index) => index % parts.tenants);
+interface Opened extends Pick<Parts, "tokens" | "tenants"> {
+  service: { url: string };
+}
+
+async function openSockets(clients: Clients, opened: Opened, sockets: number): Promise<void> {
+  const { service, tokens } = opened;
+  const tenants = Array.from({ length: sockets }, (_, index) => index % opened.tenants);
   const share = Math.ceil(sockets / CLIENTS);
   await Promise.all(
     Array.from({ length: CLIENTS }, (_, index) =>
@@ -152,37 +162,63 @@ async function measureOpening(parts: Parts): Promise<void> {
   say(`  ${each("heap", warm)} KB of live heap, ${each("resident", warm)} KB resident`);
 }
 
+const TO_ALL = "SELECT pg_notify('crm_stop_changed', '')";
 const wake = (tenant: string) =>
   `SELECT pg_notify('connection_changed', id::text) FROM tenant WHERE external_id = '${tenant}'`;
 
-async function measureEvents(parts: Parts, events: number): Promise<void> {
+/** @returns the CPU of an event to all */
+async function measureEvents(parts: Parts, events: number): Promise<number> {
   const { tenants, sockets, service } = parts;
   const ofTenant = sockets / tenants;
   const changed = (event: number) => wake(`tenant-${(event % tenants) + 1}`);
-  for (let event = 0; event < WARM_UP; event += 1) await fanOut(parts, ofTenant, changed(event));
+  for (let event = 0; event < WARM_UP; event += 1) await notified(parts, ofTenant, changed(event));
   const took: number[] = [];
-  let [reads, cpuMs] = [0, 0];
+  let cpuMs = 0;
+  const began = await transactions(parts.client);
   for (let event = 0; event < events; event += 1) {
-    const found = await fanOut(parts, ofTenant, changed(event));
+    const found = await notified(parts, ofTenant, changed(event));
     took.push(...found.took);
-    reads += found.reads;
     cpuMs += found.cpuMs;
   }
+  const reads = (await transactions(parts.client)) - began;
   tell(`${events} events, each to one tenant's ${whole(ofTenant)} sockets`, took);
   say(`  CPU of an event: ${(cpuMs / events).toFixed(1)} ms; transactions, the benchmark's own ones among them:`);
   say(`  ${(reads / events).toFixed(1)}`);
+  const toAll: number[] = [];
   for (let event = 0; event < EVENTS_TO_ALL; event += 1) {
-    const all = await fanOut(parts, sockets, "SELECT pg_notify('crm_stop_changed', '')");
+    const all = await notified(parts, sockets, TO_ALL);
     tell("one event to all sockets", all.took);
     say(`  CPU of the event: ${all.cpuMs.toFixed(0)} ms`);
+    toAll.push(all.cpuMs);
   }
   // To watch costs CPU: from here on none is counted.
   await service.longestStall();
-  await fanOut(parts, sockets, "SELECT pg_notify('crm_stop_changed', '')");
+  await notified(parts, sockets, TO_ALL);
   const { wallMs, ownMs } = await service.longestStall();
   say(
     `  the longest turn meanwhile, for which all others wait: ${wallMs.toFixed(0)} ms, ${ownMs.toFixed(0)} of own CPU`,
   );
+  return mean(toAll);
+}
+
+const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+
+/** The same sockets of a server that does nothing but write. @returns the CPU of an event to all */
+async function measureBare({ tokens, sockets }: Parts, events: number): Promise<number> {
+  const clients = new Clients();
+  const bare = await startServer("sockets-bare.js", {});
+  try {
+    await openSockets(clients, { service: bare, tokens, tenants: 1 }, sockets);
+    const happen = () => bare.child.send("tell");
+    for (let event = 0; event < WARM_UP; event += 1) await fanOut(clients, bare.pid, sockets, happen);
+    const cpuMs: number[] = [];
+    for (let event = 0; event < events; event += 1)
+      cpuMs.push((await fanOut(clients, bare.pid, sockets, happen)).cpuMs);
+    return mean(cpuMs);
+  } finally {
+    clients.stop();
+    await bare.stop();
+  }
 }
 
 /** Readers that take nothing more stand among one tenant's others while many events pass. */
@@ -206,7 +242,7 @@ async function stallSome(parts: Parts, events: number): Promise<void> {
     `${STALLED} stalled readers, ${whole(events)} events in ${passed.toFixed(1)} s: each other got ${got.toFixed(0)} messages`,
   );
   say(`  the service's live heap grew by ${((after.heap - before.heap) / 1024).toFixed(0)} KB`);
-  const last = await fanOut(parts, reading, wake("tenant-1"));
+  const last = await notified(parts, reading, wake("tenant-1"));
   tell("  the next event to that tenant", last.took);
 }
 
@@ -238,8 +274,14 @@ async function main(): Promise<void> {
     const tokens = await tokensOfUsers(service, tenants, Math.ceil(sockets / tenants / MAX_USER_SOCKETS) + 1);
     const parts = { client, clients, service, tokens, tenants, sockets: Math.floor(sockets / tenants) * tenants };
     await measureOpening(parts);
-    await measureEvents(parts, events);
+    const cpuMs = await measureEvents(parts, events);
     await stallSome(parts, 50 * events);
+    clients.stop();
+    await service.stop();
+    const bareMs = await measureBare(parts, EVENTS_TO_ALL);
+    say(
+      `one event to all, the service : a server that only writes   ${ratio(cpuMs, bareMs)} (${bareMs.toFixed(0)} ms)`,
+    );
   } finally {
     for (const stop of stops.reverse()) await stop();
   }
