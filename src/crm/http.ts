@@ -2,7 +2,7 @@ import { setMaxListeners } from "node:events";
 import type { IncomingHttpHeaders } from "node:http";
 import { Agent, type Dispatcher, errors } from "undici";
 import { type Clock, systemClock, timeLimit } from "../platform/clock";
-import { messageOf, ServiceError } from "../platform/errors";
+import { messageOf, ServiceError, UNREACHED_CODES } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { traced, workCounts } from "../platform/work";
@@ -24,14 +24,7 @@ const MAX_SOCKETS = 128;
 const BYTE_ORDER_MARK = /^\ufeff/;
 
 /** Failures from before a connection stood. A reset is not among them: it may follow the request. */
-const NEVER_SENT = new Set([
-  "ECONNREFUSED",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "UND_ERR_CONNECT_TIMEOUT",
-]);
+const NEVER_SENT = new Set([...UNREACHED_CODES, "UND_ERR_CONNECT_TIMEOUT"]);
 
 /** Failures of an answer that had not come, or not all of it, when its time was over. */
 const TIMED_OUT = new Set(["UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT"]);

@@ -38,11 +38,10 @@ export const SILENCE_MS = 10 * SECOND_MS;
 /**
  * By which a session finds out that its server's host has gone without a word. Where nothing is awaited TCP asks, which by
  * itself begins after two hours, and gives it up 10 s later. What was sent and not taken it would send again for a quarter of
- * an hour: an answer is waited for a little longer than the server lets anything take.
+ * an hour: an answer is waited for a little longer than the server lets a statement take.
  */
-export function patience(limits: SessionLimits): PoolConfig {
-  const { statement, idleInTransaction } = limits;
-  const longest = statement === 0 ? 0 : Math.max(statement, idleInTransaction) + SILENCE_MS;
+export function patience({ statement }: SessionLimits): PoolConfig {
+  const longest = statement === 0 ? 0 : statement + SILENCE_MS;
   return { keepAlive: true, keepAliveInitialDelayMillis: SILENCE_MS, stream: () => socketFor(longest) };
 }
 
@@ -50,8 +49,9 @@ const NO_ANSWER = "The database did not answer in time";
 
 /** @param patienceMs until it is given up where nothing comes and nothing is sent; 0: it is not */
 function socketFor(patienceMs: number): Socket {
-  const socket = new Socket();
-  return socket.setTimeout(patienceMs, async () => {
+  const socket = new Socket().setTimeout(patienceMs);
+  // Again and again: one that is spared may be left later.
+  return socket.on("timeout", async () => {
     const heard = socket.bytesRead;
     // A process that was frozen reads first what came meanwhile.
     await setImmediate();

@@ -1,5 +1,5 @@
 import { setInterval, setTimeout as sleep } from "node:timers/promises";
-import { Client, type Pool } from "pg";
+import { Client, type Pool, type PoolClient } from "pg";
 import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
 import { openPool, SILENCE_MS } from "./application-role";
@@ -55,11 +55,16 @@ export async function notifyOf(
   await rows("SELECT pg_notify($1, $2 || ' ' || id) FROM unnest($3::text[]) AS id", [channel, String(tenantId), ids]);
 }
 
-/** Asks a session that only listens, and hears nothing while nothing happens, whether it is there. @returns when it is not */
-export async function keepAsking(session: Pick<Client, "query">, everyMs = SILENCE_MS): Promise<void> {
-  for await (const _ of setInterval(everyMs, null, { ref: false })) {
-    const answer = await session.query("SELECT 1").catch(() => null);
-    if (!answer) return;
+/** Asks a session in which nothing else happens whether it is there. @returns when it is not, or when it need not be asked */
+export async function keepAsking(
+  session: Pick<Client, "query">,
+  everyMs = SILENCE_MS,
+  signal?: AbortSignal,
+): Promise<void> {
+  try {
+    for await (const _ of setInterval(everyMs, null, { ref: false, signal })) await session.query("SELECT 1");
+  } catch {
+    // Whoever has it hears why.
   }
 }
 
@@ -180,17 +185,28 @@ export class AdvisoryLocks {
       throw heldUpOf(error) ? this.parts.heldUp(error) : error;
     };
     const session = await this.#pool.connect().catch(refuse);
+    const over = new AbortController();
+    let asking: Promise<void> | null = null;
     try {
-      await session.query("BEGIN");
+      await session.query("BEGIN").catch(refuse);
       const held = asked();
       await session.query("SELECT pg_advisory_xact_lock($1, hashtext($2))", [this.parts.space, subject]).catch(refuse);
+      // The silence of the work is none of the server's.
+      asking = keepAsking(session, SILENCE_MS, over.signal);
       return await work(held);
     } finally {
-      await session.query("ROLLBACK").then(
-        () => session.release(),
-        (error: Error) => session.release(error),
-      );
+      over.abort();
+      // Nobody waits for it: what was done is done, and on a host that has gone it takes its time.
+      void this.#giveBack(session, asking);
     }
+  }
+
+  async #giveBack(session: PoolClient, asking: Promise<void> | null): Promise<void> {
+    await asking;
+    await session.query("ROLLBACK").then(
+      () => session.release(),
+      (error: Error) => session.release(error),
+    );
   }
 
   close(): Promise<void> {

@@ -103,6 +103,8 @@ export async function changingTables<T>(
 ): Promise<T> {
   const connectionString = withLimits(url, SESSION_LIMITS.migrationTurn).reveal();
   const lock = new Client({ connectionString, connectionTimeoutMillis: CONNECT_TIMEOUT_MS });
+  // What it is asked next says so.
+  lock.on("error", () => undefined);
   await lock.connect();
   try {
     const { rows } = await lock.query("SELECT pg_try_advisory_lock($1) AS ours", [MIGRATION_LOCK]);

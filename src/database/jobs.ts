@@ -1,12 +1,13 @@
 import { EventEmitter } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { run, type Task, type WorkerEvents, Logger as WorkerLogger } from "graphile-worker";
+import type { PoolClient } from "pg";
 import type { z } from "zod";
 import { DAY_MS, systemClock } from "../platform/clock";
 import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
 import { forEachLogged, inWork, traced, workFor } from "../platform/work";
-import { openPool } from "./application-role";
+import { openPool, SILENCE_MS } from "./application-role";
 import { keepAsking } from "./between-processes";
 import type { Database, TenantScope } from "./database";
 import { SESSION_LIMITS } from "./session-limits";
@@ -130,7 +131,12 @@ export async function startJobRunner(url: Secret, handlers: readonly JobHandler[
   const ended = "a connection of the job runner ended";
   const pool = openPool(url, SESSION_LIMITS.jobs, { max: CONCURRENCY }, logger, ended);
   const events: WorkerEvents = new EventEmitter();
-  events.on("pool:listen:success", ({ client }) => void keepAsking(client));
+  const listening = new WeakMap<PoolClient, AbortController>();
+  events.on("pool:listen:success", ({ client }) => {
+    listening.set(client, new AbortController());
+    void keepAsking(client, SILENCE_MS, listening.get(client)?.signal);
+  });
+  events.on("pool:listen:release", ({ client }) => listening.get(client)?.abort());
   const runOnce = () =>
     run({
       pgPool: pool,

@@ -1,8 +1,9 @@
+import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import { Connection, type PoolClient, type QueryConfig, type QueryResult } from "pg";
 import { EntityManager, QueryRunnerAlreadyReleasedError } from "typeorm";
 import type { PostgresDriver } from "typeorm/driver/postgres/PostgresDriver";
 import { PostgresQueryRunner } from "typeorm/driver/postgres/PostgresQueryRunner";
-import { ServiceError } from "../platform/errors";
+import { codeOf, ServiceError, UNREACHED_CODES } from "../platform/errors";
 import { requireShape, type Shape } from "./rows";
 
 /** The operation has taken longer than it may; what it asked of the database was called off. */
@@ -21,14 +22,14 @@ export class HeldUpError extends ServiceError {
 /** PostgreSQL's codes for a lock, a silence or a transaction over its limit, as of a frozen process, and for locks that wait for each other. */
 const LOCK_CODES = ["55P03", "25P03", "25P04", "40P01"];
 /** For a session that was ended, and a server that was, or is not there or full for now. */
-const AWAY_CODES = ["57P01", "57P02", "57P03", "57P05", "53300", "ECONNREFUSED", "ECONNRESET", "EPIPE", "ETIMEDOUT"];
-const GIVEN_UP_CODES = new Set([...LOCK_CODES, ...AWAY_CODES]);
+const ENDED_CODES = ["57P01", "57P02", "57P03", "57P05", "53300", "ECONNRESET", "EPIPE", "ETIMEDOUT"];
+const GIVEN_UP_CODES = new Set<unknown>([...LOCK_CODES, ...ENDED_CODES, ...UNREACHED_CODES]);
 /** For a disk or a memory that is full, or a database that takes no writes: it is so until somebody makes room, or names the primary. */
-const FULL_CODES = new Set(["53100", "53200", "25006"]);
+const FULL_CODES = new Set<unknown>(["53100", "53200", "25006"]);
 /** For a statement over its limit: again it would take as long, so that whoever goes on by itself must not. */
 const TOO_LONG = "57014";
 /** A cluster's coordinator says so of a tenant's node that is away, in a session that itself goes on. */
-const NODE_AWAY_CODES = new Set(["08000", "08001", "08003", "08006"]);
+const NODE_AWAY_CODES = new Set<unknown>(["08000", "08001", "08003", "08006"]);
 /** And, where the node went away at the commit: nothing was kept. */
 const NOT_COMMITTED = /^(could not commit transaction for shard|failure on connection marked as essential)/;
 /** As the driver says that the session has ended under a statement; it has no codes for these. */
@@ -63,8 +64,6 @@ function isHeldUp(error: unknown): boolean {
   if (isGivenUp(error) || isFull(error) || codeOf(error) === TOO_LONG) return true;
   return error instanceof Error && error.message === NO_SESSION;
 }
-
-const codeOf = (error: unknown): string => (error instanceof Error && "code" in error ? String(error.code) : "");
 
 /** Runs one statement and takes note of it: its text, never its parameters. */
 export type ObserveSql = <T>(text: string, run: () => Promise<T>) => Promise<T>;
@@ -208,9 +207,11 @@ export class Session extends PostgresQueryRunner {
  */
 function cancel({ host, port, processID, secretKey, connection: { stream } }: Client, running: Promise<unknown>) {
   const connection = new Connection() as CancelConnection;
-  const late = setTimeout(() => [connection.stream.destroy(), stream.destroy()], CANCEL_TIMEOUT_MS).unref();
   const taken = new Promise<void>((resolve) => connection.on("end", resolve));
-  void Promise.allSettled([running, taken]).then(() => clearTimeout(late));
+  const over = Promise.allSettled([running, taken]).then(() => true);
+  // What came while the process was frozen is read first.
+  const late = sleep(CANCEL_TIMEOUT_MS, false, { ref: false }).then(setImmediate);
+  void Promise.race([over, late]).then((isOver) => isOver || [connection.stream.destroy(), stream.destroy()]);
   connection.on("error", () => undefined);
   connection.on("connect", () => connection.cancel(processID, secretKey));
   connection.connect(host.startsWith("/") ? `${host}/.s.PGSQL.${port}` : port, host);

@@ -43,7 +43,7 @@ const bySession: ReachWay = {
     const done = () => void settingOf.set(client, wanted);
     if (known === undefined) {
       // A session's first goes by itself, and is parsed by that.
-      await client.query(statement);
+      await session.rows(statement.text, statement.values, undefined, statement.name);
       return done();
     }
     // Forgotten first: a session whose setting failed half-way must not be taken for one that is set.

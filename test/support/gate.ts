@@ -26,8 +26,9 @@ export async function openGate(portNow: () => number, pass = async (said: string
       [inward, outward],
       [outward, inward],
     ] as const) {
-      one.on("error", () => other.destroy());
-      one.on("close", () => other.destroy());
+      const end = () => (one === outward && silent.has(inward)) || other.destroy();
+      one.on("error", end);
+      one.on("close", end);
     }
     inward.once("close", () => open.delete(inward));
     inward.on("data", async (chunk) => {
