@@ -1,5 +1,4 @@
-import { createServer } from "node:http";
-import { type WebSocket, WebSocketServer } from "ws";
+import { WebSocketServer } from "ws";
 import { say } from "./print";
 
 // The least that a server on `ws` does: one message for all, written to each socket. It proves no token and knows no tenant.
@@ -12,21 +11,15 @@ const STATE = {
 };
 const next = JSON.stringify({ id: "1", type: "next", payload: { data: { connectionStatusChanged: STATE } } });
 
-const open = new Set<WebSocket>();
-const server = createServer();
-const sockets = new WebSocketServer({ server, perMessageDeflate: false });
-sockets.on("connection", (socket) => {
-  open.add(socket);
-  socket.on("close", () => open.delete(socket));
+const server = new WebSocketServer({ host: "127.0.0.1", port: 0, perMessageDeflate: false }, () => {
+  say(`listening at ${JSON.stringify(server.address())}`);
+});
+server.on("connection", (socket) => {
   socket.on("message", (data) => {
     const { type } = JSON.parse(String(data)) as { type: string };
     socket.send(type === "subscribe" ? next : JSON.stringify({ type: "connection_ack" }));
   });
 });
 process.on("message", () => {
-  for (const socket of open) socket.send(next);
-});
-process.on("disconnect", () => process.exit());
-server.listen(0, "127.0.0.1", () => {
-  say(`listening at ${JSON.stringify(server.address())}`);
+  for (const socket of server.clients) socket.send(next);
 });

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import { pino } from "pino";
 import { z } from "zod";
 import { openPool } from "../../src/database/application-role";
@@ -102,7 +103,7 @@ test("a lock on a host that has gone is not waited for longer than a statement, 
   const locks = limitedBy(limits);
   const done = async () => "done";
   expect(await locks.hold("it", () => null, done)).toBe("done");
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  await sleep(300);
   gate.silenceOpen();
   const askedAt = performance.now();
   await expect(locks.hold("it", () => null, done)).rejects.toThrow("held up");
@@ -113,9 +114,9 @@ test("a lock on a host that has gone is not waited for longer than a statement, 
   expect(performance.now() - heldAt).toBeLessThan(5_000);
   // Kept, though the work is silent for longer than the patience.
   const slow = limitedBy({ ...limits, idleInTransaction: 60_000, transaction: 60_000 });
-  const long = () => new Promise((resolve) => setTimeout(() => resolve("long"), PATIENCE_MS + 4_000));
+  const long = () => sleep(PATIENCE_MS + 4_000, "long");
   const holding = slow.hold("long", () => null, long);
-  await new Promise((resolve) => setTimeout(resolve, PATIENCE_MS + 2_000));
+  await sleep(PATIENCE_MS + 2_000);
   const held = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND classid = 7 AND granted";
   expect(await database.query(held)).toHaveLength(1);
   expect(await holding).toBe("long");
@@ -136,12 +137,12 @@ test("jobs go on beside a host that has gone, and the session that hears of them
     new Database(database.dataSource).tenant(tenantId).transaction((scope) => enqueueJob(scope, kind, { tenantId }));
   await enqueue();
   await until("a job is done", async () => done === 1);
-  await new Promise((resolve) => setTimeout(resolve, 42_000));
+  await sleep(42_000);
   expect(warnings).toEqual([]);
   gate.silenceOpen();
   await enqueue();
   const goneAt = performance.now();
-  while (done === 1 && performance.now() - goneAt < 60_000) await new Promise((resolve) => setTimeout(resolve, 250));
+  while (done === 1 && performance.now() - goneAt < 60_000) await sleep(250);
   expect(done).toBe(2);
   await runner.stop();
 }, 150_000);
