@@ -33,6 +33,8 @@ const LOOKS_A_DAY = (DAY_MS / LOOK_EVERY_MS) * LOOK_PRICE;
 export const BATCH = 100;
 /** A share of the limit. A smaller rise of the balance does not mean a new day; it may be a correction of the CRM's. */
 const JUMP = 0.05;
+/** A day that was seen to begin lasts so long at least: a CRM whose balances jump must not give the share anew each time. */
+const SHORTEST_DAY_MS = DAY_MS / 2;
 
 const NOTHING_SPENT = { spentOnSyncs: 0, spentOnMeetings: 0, spentOnWrites: 0 };
 const NEW_DAY = { ...NOTHING_SPENT, lookedAt: null, limitedAt: null };
@@ -203,7 +205,8 @@ export function told(state: BudgetState, answered: Told): BudgetState {
   const bought = Math.max(0, (limit ?? 0) - (state.dailyLimit ?? limit ?? 0));
   // Where a day was assumed since the balance was last told, it is that one.
   const isFirstOfDay = balanceOf(state) === null;
-  if (rise - bought > limitOf(known) * JUMP && !isFirstOfDay) {
+  const isJustSeen = state.resetSeen && at.getTime() - state.dayBeganAt.getTime() < SHORTEST_DAY_MS;
+  if (rise - bought > limitOf(known) * JUMP && !isFirstOfDay && !isJustSeen) {
     const newDay = { ...known, ...NEW_DAY, dayBeganAt: at, resetSeen: true, remaining, toldAt: at };
     return withSpent(newDay, answered.purpose, price);
   }

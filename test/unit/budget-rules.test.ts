@@ -211,6 +211,23 @@ describe("what an answer tells", () => {
     expect(told(known, answered(balance(21_000)))).toMatchObject({ spentOnSyncs: 5_000, remaining: 20_990 });
   });
 
+  test("a balance that jumps to and fro begins one day, not one each time: a day that was seen lasts half a day", () => {
+    const jumps = (row: BudgetState, remaining: number, at: number) =>
+      told(
+        row,
+        answered(balance(remaining), { before: row.remaining, day: row.dayBeganAt, sentAt: since(at), at: since(at) }),
+      );
+    const today = jumps(known, 29_990, 13 * HOUR_MS);
+    const low = jumps({ ...today, spentOnSyncs: 7_000 }, 22_000, 14 * HOUR_MS);
+    expect(jumps(low, 29_000, 15 * HOUR_MS)).toMatchObject({
+      spentOnSyncs: 7_000,
+      remaining: 28_990,
+      dayBeganAt: since(13 * HOUR_MS),
+    });
+    // Seen late, the next one may come sooner than 24 hours after it.
+    expect(jumps(low, 29_990, 26 * HOUR_MS)).toMatchObject({ spentOnSyncs: 10, dayBeganAt: since(26 * HOUR_MS) });
+  });
+
   test("what was asked before the day began, or by who knew another day, begins none and is not believed again", () => {
     const today = told(known, answered(balance(29_990)));
     expect(told(today, answered(balance(19_970)))).toEqual(today);
