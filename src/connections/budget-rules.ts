@@ -147,12 +147,14 @@ export function spend(
 }
 
 /**
- * A day that is used up for certain is over at the reset, where that is known: a look before it would only be refused. A look
- * that a clock ahead of its time has noted holds nobody up.
+ * A day that is used up for certain is over at the reset, where that is known: a look before it would only be refused. Used
+ * up as soon as it began, it may be the day before, as where clocks are set back. A look that a clock ahead of its time has
+ * noted holds nobody up.
  */
 function nextLook(state: BudgetState, now: Date): Date {
-  const { lookedAt, limitedAt, resetSeen } = state;
-  if (limitedAt !== null && resetSeen && balanceOf(state) !== null) return dayEndsAt(state);
+  const { lookedAt, limitedAt, resetSeen, dayBeganAt } = state;
+  const isCertain = limitedAt !== null && limitedAt.getTime() - dayBeganAt.getTime() > 2 * LOOK_EVERY_MS;
+  if (isCertain && resetSeen && balanceOf(state) !== null) return dayEndsAt(state);
   const last = lookedAt ?? limitedAt;
   if (last === null || Math.abs(now.getTime() - last.getTime()) >= LOOK_EVERY_MS) return now;
   return new Date(last.getTime() + LOOK_EVERY_MS);

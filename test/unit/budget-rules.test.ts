@@ -129,6 +129,9 @@ describe("setting aside", () => {
     expect(granted(usedUp, "LISTS", 2, since(14 * HOUR_MS))).toBe(2);
     const untold = { ...usedUp, remaining: null, toldAt: null, resetSeen: true };
     expect(granted(untold, "LISTS", 2, since(14 * HOUR_MS))).toBe(2);
+    // The reset moved by an hour: what was used up is the day before, and syncs need not stand still until tomorrow.
+    const atOnce = { ...usedUp, limitedAt: since(MINUTE_MS), toldAt: since(MINUTE_MS), resetSeen: true };
+    expect(granted(atOnce, "LISTS", 2, since(2 * HOUR_MS))).toBe(2);
   });
 
   test("what was set aside may not be spent once others have taken the rest", () => {
