@@ -3,8 +3,10 @@ import { type Ids, rowsOf } from "../database/rows";
 import type { DealRow } from "../entities/deal";
 import { matchesOf } from "./meeting-rows";
 import { isOurNote } from "./notes";
-import { HAPPENED_AT } from "./quiet/fact-rows";
+import { HAPPENED_AT, HAPPENED_ON, ZONE } from "./quiet/fact-rows";
 import type { ContactKind } from "./quiet/facts";
+import { calendarIn } from "./quiet/rules";
+import { contactAt } from "./quiet/situation";
 import type { Mails } from "./records";
 
 /** A contact with a buyer. The person may be one who is not readable. */
@@ -61,12 +63,12 @@ const PARENTS = `SELECT DISTINCT entity, id, CASE entity WHEN 'DEAL' THEN id END
 /** SQL: the latest that hang on each parent, each table by its key, whatever is known of it. */
 const CONTACTS = `SELECT parent.entity, parent.id, own.* FROM (${PARENTS}) parent CROSS JOIN LATERAL (
     SELECT * FROM (
-      SELECT 'ACTIVITY', ${HAPPENED_AT}, a.person_id, a.crm_id, NULL::uuid
+      SELECT 'ACTIVITY', ${HAPPENED_AT}, ${HAPPENED_ON}, a.person_id, a.crm_id, NULL::uuid
       FROM ${ACTIVITIES} a WHERE a.happened_at IS NOT NULL
-      UNION ALL SELECT 'NOTE', n.add_time, n.person_id, n.crm_id, NULL
+      UNION ALL SELECT 'NOTE', n.add_time, NULL, n.person_id, n.crm_id, NULL
       FROM ${NOTES} n
-      UNION ALL SELECT 'MEETING', m.at, m.person_id, 0, m.id FROM ${MEETINGS} m
-    ) every (kind, at, person_id, crm_id, meeting_id) ${NEWEST_FIRST} LIMIT $4) own`;
+      UNION ALL SELECT 'MEETING', m.at, NULL, m.person_id, 0, m.id FROM ${MEETINGS} m
+    ) every (kind, at, day, person_id, crm_id, meeting_id) ${NEWEST_FIRST} LIMIT $4) own`;
 
 /** SQL: the deal that a meeting is about, or while that is not certain all that it could be; and its attendees that are known persons. */
 const AROUND = `SELECT own.meeting_id, parent.* FROM ${matchesOf("$3")} own CROSS JOIN LATERAL (
@@ -82,28 +84,32 @@ const AROUND = `SELECT own.meeting_id, parent.* FROM ${matchesOf("$3")} own CROS
  * of the copy. What hangs on a deal or a person is read once, around however many meetings it is.
  * @param first how many around each meeting
  */
-export function readContacts(
+export async function readContacts(
   { tenantId, copyId, rows }: CopyScope,
   meetingIds: Ids<string>,
   first: number,
   now: Date,
 ): Promise<(Contact & { parent_id: string })[]> {
-  return rows<Contact & { parent_id: string }>(
+  const found = await rows<Contact & { parent_id: string; day: Date | null; zone: string | null }>(
     `WITH around (parent_id, entity, id) AS MATERIALIZED (${AROUND}),
-       contact (entity, id, kind, at, person_id, crm_id, meeting_id) AS MATERIALIZED (
+       contact (entity, id, kind, at, day, person_id, crm_id, meeting_id) AS MATERIALIZED (
          ${CONTACTS})
-     SELECT parent_id, kind, at, person_id AS "personId", CASE kind WHEN 'ACTIVITY' THEN crm_id END AS "activityId",
+     SELECT parent_id, kind, at, day, ${ZONE} AS zone, person_id AS "personId", CASE kind WHEN 'ACTIVITY' THEN crm_id END AS "activityId",
        crm_id AS "crmId", meeting_id AS "meetingId"
      FROM (
        SELECT *, row_number() OVER (PARTITION BY parent_id ${NEWEST_FIRST}) AS place FROM (
-         SELECT DISTINCT parent_id, kind, at, person_id, crm_id, meeting_id FROM around JOIN contact USING (entity, id)) each
+         SELECT DISTINCT parent_id, kind, at, day, person_id, crm_id, meeting_id FROM around JOIN contact USING (entity, id)) each
      ) placed WHERE place <= $4`,
     [tenantId, copyId, meetingIds, first, now],
     {
       ...{ parent_id: "text", kind: "text", at: "instant", personId: "number", activityId: "number" },
-      ...{ crmId: "number", meetingId: "text" },
+      ...{ crmId: "number", meetingId: "text", day: "instant", zone: "text" },
     },
   );
+  return found.map(({ day, zone, ...contact }) => {
+    const at = contactAt({ at: contact.at.getTime(), day: day?.getTime() }, calendarIn(zone));
+    return { ...contact, at: new Date(at) };
+  });
 }
 
 /** A mail hangs on its person. */

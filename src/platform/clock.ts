@@ -54,13 +54,27 @@ export function zoneNamed(name: string): string | null {
 /**
  * The same time of day so many days later; a part of a day is that part of the next one. A time that a change of the
  * clock skips is as much later, and of one that comes twice the first counts. Of business days only their hours pass: from
- * a weekend on it is counted from Monday's beginning.
+ * a weekend on it is counted from Monday's beginning, and what of a part is left on Friday night passes on Monday.
  */
 export function plusDays(calendar: Calendar, at: number, days: number): number {
   const whole = Math.floor(days);
   const reached = plusWhole(calendar, at, whole);
   const part = days - whole;
-  return part === 0 ? reached : reached + Math.round(part * (plusWhole(calendar, at, whole + 1) - reached));
+  if (part === 0) return reached;
+  const next = plusWhole(calendar, at, whole + 1);
+  const weekend = calendar.businessDays ? weekendBetween(calendar, reached, next) : null;
+  if (!weekend) return reached + Math.round(part * (next - reached));
+  const passed = Math.round(part * (next - reached - (weekend.to - weekend.from)));
+  const until = reached + passed;
+  return until < weekend.from ? until : until + (weekend.to - weekend.from);
+}
+
+/** Saturday and Sunday, where they lie between two instants that are a business day apart. */
+function weekendBetween({ zone }: Calendar, from: number, to: number): { from: number; to: number } | null {
+  const day = Math.floor((from + offsetAt(zone, from)) / DAY_MS);
+  const saturday = day + BUSINESS_DAYS - weekday(day);
+  const weekend = { from: instantOf(zone, saturday * DAY_MS), to: instantOf(zone, (saturday + 2) * DAY_MS) };
+  return weekend.to <= to ? { ...weekend, from: Math.max(from, weekend.from) } : null;
 }
 
 function plusWhole({ zone, businessDays }: Calendar, at: number, days: number): number {

@@ -158,7 +158,7 @@ export class DealResolver {
     @Ctx() { loaders }: OperationContext,
   ): Promise<InteractionRow | null> {
     const found = await loaders.quietFacts.load(crmId);
-    const last = found && lastInteraction(found.facts, found.now);
+    const last = found && lastInteraction(found);
     if (!last) return null;
     const activityId = last.kind === "ACTIVITY" ? last.crmId : null;
     const personId = await personOf(last, loaders);

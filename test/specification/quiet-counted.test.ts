@@ -1,6 +1,7 @@
 import * as times from "../../simulator/model/times";
 import { DAY_MS } from "../../src/platform/clock";
 import { writeNote } from "../support/notes";
+import { rejudged, setQuiet } from "../support/quiet-settings";
 import { connect, dataOf, recordMeeting, syncAgain, syncEnds } from "../support/stories";
 import { useService } from "../support/world";
 
@@ -115,4 +116,64 @@ test("of two tenants with one CRM company neither's notes and meetings move the 
   await syncAgain(service, database);
   const after = await briefing(ours.id);
   expect([after.deal.quiet, after.timeline]).toEqual([before.deal.quiet, before.timeline]);
+});
+
+const codesOf = ({ reasons }: Briefed["deal"]["quiet"]) => reasons.map(({ code }) => code);
+const dateIn = (timeZone: string, at: number) => new Intl.DateTimeFormat("sv-SE", { timeZone }).format(at);
+
+// Seen red: by the day of UTC, where our mail of the evening before came after the call, and the buyer was said to be silent.
+test("what was done on a day without a time counts from when that day began for the tenant", async () => {
+  const { email, personId, dealId } = newBuyer();
+  const { control } = simulator;
+  const midnight = Math.floor((STARTED - 9 * DAY_MS) / DAY_MS) * DAY_MS;
+  const [evening, late] = [midnight + DAY_MS / 6, midnight + DAY_MS * 0.9].map((at) => times.v2Time(at / 1_000));
+  control.change("person", personId, { last_outgoing_mail_time: evening });
+  const due = { due_date: new Date(midnight).toISOString().slice(0, 10), due_time: "", marked_as_done_time: late };
+  control.add("activity", { type: "call", done: true, deal_id: dealId, person_id: personId, ...due });
+  await syncAgain(service, database);
+  const { id } = await recordMeeting(service, [email], { startsAt: iso(70) });
+  const said = async () => {
+    const { deal, timeline } = await briefing(id);
+    const contacts = timeline.filter(({ kind }) => kind !== "MEETING");
+    const shown = contacts.map(({ kind, at }) => [kind, Date.parse(at) - midnight]);
+    return { codes: codesOf(deal.quiet), last: deal.lastInteraction?.kind, shown };
+  };
+  await setQuiet(service, { timeZone: "UTC" });
+  await rejudged(service);
+  const [mail, hour] = [["OUTGOING_MAIL", DAY_MS / 6], DAY_MS / 24];
+  expect(await said()).toMatchObject({
+    codes: expect.arrayContaining(["GHOSTED"]),
+    last: "OUTGOING_MAIL",
+    shown: [mail, ["ACTIVITY", 0]],
+  });
+  await setQuiet(service, { timeZone: "America/Phoenix" });
+  await rejudged(service);
+  const { codes, ...rest } = await said();
+  expect(codes).not.toContain("GHOSTED");
+  expect(rest).toEqual({ last: "ACTIVITY", shown: [["ACTIVITY", 7 * hour], mail] });
+});
+
+// Seen red: by the day of UTC.
+test("the next activity may be one of this day without a time, and this day is the tenant's", async () => {
+  const { email, personId, dealId } = newBuyer();
+  const timeZone = new Date().getUTCHours() < 11 ? "Pacific/Pago_Pago" : "Pacific/Kiritimati";
+  const add = (days: number) => {
+    const due_date = new Date(STARTED + days * DAY_MS).toISOString().slice(0, 10);
+    simulator.control.add("activity", {
+      type: "call",
+      done: false,
+      deal_id: dealId,
+      person_id: personId,
+      due_date,
+      due_time: "",
+    });
+  };
+  for (const days of [-1, 0, 1, 2]) add(days);
+  await syncAgain(service, database);
+  const { id } = await recordMeeting(service, [email], { startsAt: iso(70) });
+  await setQuiet(service, { timeZone });
+  await rejudged(service);
+  const asked = "query ($id: ID!) { briefing(meetingId: $id) { deal { nextActivity { dueAt } } } }";
+  const { deal } = dataOf(await service.ask<{ briefing: { deal: { nextActivity: object } } }>(asked, { id })).briefing;
+  expect(deal.nextActivity).toEqual({ dueAt: `${dateIn(timeZone, Date.now())}T00:00:00.000Z` });
 });

@@ -125,7 +125,7 @@ function saidAt(found: QuietFacts | null, at: number): unknown[] {
   const said = (found?.deals ?? []).map((facts) => ({
     dealId: facts.dealId,
     signal: found && judge(facts, { ...found.copy, readAt: at }, new Date(at)),
-    last: lastInteraction(facts, new Date(at)),
+    last: found && lastInteraction({ facts, copy: found.copy, now: new Date(at) }),
   }));
   return said.sort((a, b) => a.dealId - b.dealId);
 }

@@ -35,10 +35,18 @@ const contact: fc.Arbitrary<Contact> = fc
     crmId: fc.integer({ min: 1, max: 5 }),
     type: fc.constantFrom("call", "meeting", "lunch", "task", "deadline", "email", "demo"),
     named: fc.boolean(),
+    // So many days ago as it was ticked off, it had a day and no time.
+    daysAgo: fc.option(fc.nat(2)),
   })
-  .map(({ type, named, ...found }) => {
+  .map(({ type, named, daysAgo, ...found }) => {
     const isActivity = found.kind === "ACTIVITY";
-    return { ...found, activityType: isActivity ? type : null, withPerson: isActivity ? named : found.kind !== "NOTE" };
+    const day = isActivity && daysAgo !== null ? dayStart(found.at + DAY_MS / 2) - daysAgo * DAY_MS : null;
+    return {
+      day,
+      ...found,
+      activityType: isActivity ? type : null,
+      withPerson: isActivity ? named : found.kind !== "NOTE",
+    };
   });
 const meeting: fc.Arbitrary<MeetingFact> = fc
   .record({

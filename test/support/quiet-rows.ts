@@ -123,7 +123,7 @@ export class QuietRows {
     const add = (row: Row) => this.#add("activity", { ...this.#record(++this.#lastId), ...base, ...row });
     contacts
       .filter(({ kind }) => kind === "ACTIVITY")
-      .forEach(({ at: when, activityType, withPerson }, index) => {
+      .forEach(({ at: when, day = null, activityType, withPerson }, index) => {
         // Ticked off late; ticked off before it was due; without any of these.
         const shape = [
           { happened_at: at(when), done_at: at(when + DAY_MS) },
@@ -131,7 +131,9 @@ export class QuietRows {
           { happened_at: at(when), done_at: null },
         ][index % 3];
         const who = withPerson ? named(index) : { person_id: 0 };
-        add({ done: true, due_has_time: true, type: activityType, ...who, ...shape });
+        const timed = { due_has_time: true, ...shape };
+        const ofDay = { due_has_time: false, due_at: at(day), happened_at: at(day), done_at: at(when) };
+        add({ done: true, type: activityType, ...who, ...(day === null ? timed : ofDay) });
       });
     for (const { dueAt, wholeDay } of planned) add({ done: false, due_at: at(dueAt), due_has_time: !wholeDay });
   }

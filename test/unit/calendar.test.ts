@@ -110,6 +110,18 @@ test.each<[string, number, string]>([
   expect(daysBetween(calendar, at(from), at(to) - 1)).toBe(days - 1);
 });
 
+// Seen red: the part was of the time by the clock, which ended on a Sunday.
+test.each<[string, number, string]>([
+  ["2026-10-01T12:00", 0.5, "2026-10-02T00:00"],
+  ["2026-10-02T12:00", 0.25, "2026-10-02T18:00"],
+  ["2026-10-02T12:00", 0.6, "2026-10-05T02:24"],
+  ["2026-10-02T12:00", 5.75, "2026-10-12T06:00"],
+  ["2026-10-03T12:00", 0.5, "2026-10-05T12:00"],
+  ["2026-10-04T12:00", 1.25, "2026-10-06T06:00"],
+])("%s and %f business days is %s: no part of one passes on a weekend", (from, days, to) => {
+  expect(new Date(plusDays({ zone: "UTC", businessDays: true }, at(from), days))).toEqual(new Date(at(to)));
+});
+
 test("business days are counted as a walk from day to day counts them", () => {
   const calendar: Calendar = { zone: "America/New_York", businessDays: true };
   const day = new Intl.DateTimeFormat("en-US", { timeZone: calendar.zone, weekday: "short" });

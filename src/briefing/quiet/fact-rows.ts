@@ -62,10 +62,28 @@ const KEEPS_THE_FIRST = `${KEEPS_FIRST_MAIL} AND (d.first_mail_at < d.add_time) 
  */
 const APART_SECONDS = 15 * 86_400;
 /** A day without a time ends, somewhere on earth, so long after its midnight in UTC. */
-const LAST_END_OF_DAY = "interval '38 hours'";
+export const LAST_END_OF_DAY = "interval '38 hours'";
+/** SQL: whose days count for a copy; null where nothing was judged of it yet. */
+export const ZONE = "(SELECT j.standards ->> 'timeZone' FROM judged_copy j WHERE j.tenant_id = $1 AND j.copy_id = $2)";
 
-/** SQL: a done activity took place when it was due, and not after somebody ticked it off. */
-export const HAPPENED_AT = "LEAST(a.happened_at, coalesce(a.done_at, a.update_time))";
+/** SQL: when a done activity `a` was ticked off, as far as the CRM says. */
+const TICKED_OFF = "coalesce(a.done_at, a.update_time)";
+/** No zone's day begins later after its midnight in UTC, or earlier before it but on a few islands. */
+const HALF_A_DAY = "interval '12 hours'";
+/**
+ * SQL: of a done activity `a` that has a day and no time that day's midnight in UTC, null for others: when it began is the
+ * zone's. One that was ticked off before took place then.
+ */
+export const HAPPENED_ON = `CASE WHEN NOT a.due_has_time AND a.due_at IS NOT NULL
+  AND (${TICKED_OFF} < a.happened_at - ${HALF_A_DAY}) IS NOT TRUE THEN a.happened_at END`;
+/**
+ * SQL: a done activity took place when it was due, and not after somebody ticked it off. Of a day without a time it is the
+ * latest that it can have been.
+ */
+export const HAPPENED_AT = `LEAST(coalesce(${HAPPENED_ON} + ${HALF_A_DAY}, a.happened_at), ${TICKED_OFF})`;
+/** SQL: such a day that began in some zones before the deal was added and in others after it: of each the earliest is found. */
+const DAY_OF_ADDING =
+  "CASE WHEN a.day BETWEEN d.add_time - interval '12 hours' AND d.add_time + interval '14 hours' THEN a.day END";
 
 /** With nobody outside they speak of our house alone, and only the latest is ever looked at. Most are not ours. */
 const LATEST_NOTE = `SELECT ARRAY[${ms("n.add_time")}, -n.crm_id] FROM note n
@@ -79,12 +97,12 @@ const ENDS = `SELECT 'INCOMING_MAIL' AS kind, NULL AS type, true AS with_person,
   UNION ALL
   SELECT 'OUTGOING_MAIL', NULL, true, NULL, ARRAY[${ms("d.first_mail_at")}, d.first_mail_person_id] WHERE ${KEEPS_THE_FIRST}
   UNION ALL
-  SELECT 'ACTIVITY', a.type, a.with_person, ${latest("a.at", "a.crm_id")},
-    ${earliest("a.at", "a.crm_id")} FILTER (WHERE a.at >= coalesce(d.add_time, '-infinity'))
-  FROM (SELECT a.type, a.crm_id, ${HAPPENED_AT} AS at,
+  SELECT 'ACTIVITY', a.type, a.with_person, max(ARRAY[${ms("a.day")}, ${ms("a.at")}, -a.crm_id]),
+    min(ARRAY[${ms("a.day")}, ${ms("a.at")}, a.crm_id]) FILTER (WHERE least(a.at, a.day + ${HALF_A_DAY}) >= coalesce(d.add_time, '-infinity'))
+  FROM (SELECT a.type, a.crm_id, ${HAPPENED_ON} AS day, ${HAPPENED_AT} AS at,
           coalesce(a.person_id = ANY (people.ids) OR a.participant_ids && people.ids, false) AS with_person
         FROM ${rowsOf("activity", "deal_id", "d.crm_id")} a WHERE a.happened_at IS NOT NULL) a
-  GROUP BY a.type, a.with_person
+  GROUP BY a.type, a.with_person, a.day IS NULL, ${DAY_OF_ADDING}
   UNION ALL
   SELECT 'NOTE', NULL, false, (${LATEST_NOTE}), NULL`;
 /** The latest, and the earliest since the deal was added, of those that count alike. */

@@ -36,7 +36,10 @@ export type ContactKind = "INCOMING_MAIL" | "OUTGOING_MAIL" | "ACTIVITY" | "NOTE
 /** A contact that the CRM knows of; `sideOf` says whose word it was. */
 export interface Contact {
   kind: ContactKind;
+  /** Where it has a day, the latest that it can have been. */
   at: number;
+  /** Of an activity with a day and no time that day's midnight in UTC: it counts from when the day began in the calendar's zone. */
+  day?: number | null;
   /** The person of the mail, the done activity, or the note. */
   crmId: number;
   /** Of an activity: what the CRM calls its kind. */

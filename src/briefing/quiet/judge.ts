@@ -1,7 +1,7 @@
 import { type Calendar, dayOf, daysBetween } from "../../platform/clock";
-import type { ContactKind, CopyFacts, DealFacts, QuietReasonCode, QuietSignal } from "./facts";
+import type { ContactKind, CopyFacts, DealFacts, Judged, QuietReasonCode, QuietSignal } from "./facts";
 import { type HeldReason, isStale, reasonsAt, staleFrom } from "./rules";
-import type { Touch } from "./situation";
+import { contactAt, type Touch } from "./situation";
 import { scheduleOf, standingAt, verdictAt } from "./verdict";
 
 /**
@@ -145,11 +145,12 @@ export interface LastInteraction {
 }
 
 /** null where nothing is known of any contact. */
-export function lastInteraction({ contacts, meetings }: DealFacts, now: Date): LastInteraction | null {
+export function lastInteraction({ facts, copy, now }: Judged): LastInteraction | null {
+  const { contacts, meetings } = facts;
   const held = meetings.filter(({ withBuyer, endsAt }) => withBuyer && endsAt <= now.getTime());
   const every: LastInteraction[] = [
     ...held.map(({ meetingId, endsAt }) => ({ kind: "MEETING" as const, at: endsAt, crmId: null, meetingId })),
-    ...contacts.map((contact) => ({ ...contact, meetingId: null })),
+    ...contacts.map((contact) => ({ ...contact, at: contactAt(contact, copy.rules.calendar), meetingId: null })),
   ];
   return every.sort((a, b) => b.at - a.at)[0] ?? null;
 }

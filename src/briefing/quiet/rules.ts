@@ -1,7 +1,7 @@
 import { KEPT_MS } from "../../database/jobs";
 import type { Standards } from "../../entities/silence";
 import type { OwnThreshold, QuietSettingsRow, ThresholdCode } from "../../entities/tenant";
-import { DAY_MS, MINUTE_MS, plusDays, startOfDay } from "../../platform/clock";
+import { type Calendar, DAY_MS, MINUTE_MS, plusDays, startOfDay } from "../../platform/clock";
 import {
   type CopyFacts,
   type DealFacts,
@@ -17,7 +17,7 @@ import { dealEvidence, type Touch } from "./situation";
 import type { Standing } from "./verdict";
 
 /** Raised with each change of the rules, or of what is kept for them: what was judged by earlier ones is judged anew from the next run on. */
-export const RULES = 1;
+export const RULES = 2;
 
 /** A tenant's own wishes for silence; for each that it leaves out the standard holds. */
 export type Wishes = Pick<QuietSettingsRow, "timeZone" | "businessDays" | "twoWayTypes" | "thresholds">;
@@ -36,6 +36,8 @@ export const standardsOf = (wishes: Wishes, timeZone: string, rotting: Standards
 
 /** Of a copy of which nothing was judged yet. */
 export const STANDARD = standardsOf(NO_WISHES, "UTC", {});
+/** By which days are told from one another. @param zone of what a copy is judged by; null: nothing was judged yet */
+export const calendarIn = (zone: string | null): Calendar => ({ zone: zone ?? STANDARD.timeZone, businessDays: false });
 
 export function rulesOf({ timeZone, businessDays, twoWayTypes }: Standards): QuietRules {
   const standard = standardRules(timeZone);

@@ -1,4 +1,4 @@
-import { DAY_MS, plusDays, startOfDay } from "../../platform/clock";
+import { type Calendar, DAY_MS, plusDays, startOfDay } from "../../platform/clock";
 import {
   type Contact,
   type ContactKind,
@@ -12,19 +12,26 @@ import {
 } from "./facts";
 
 type Found = [at: number, id: number];
+/** Of activities: with their day, if they have no time. */
+type FoundDone = [day: number | null, ...Found];
 /** The latest and the earliest of those that count alike. */
 type FoundContacts = [
   ContactKind,
   type: string | null,
   withPerson: boolean,
-  latest: Found | null,
-  earliest: Found | null,
+  latest: Found | FoundDone | null,
+  earliest: Found | FoundDone | null,
 ][];
 
 export const contactsOf = (found: FoundContacts): Contact[] =>
   found.flatMap(([kind, activityType, withPerson, last, first]) => {
-    const ends = last && last[0] === first?.[0] ? [last] : [last, first].filter((end) => end !== null);
-    return ends.map(([at, id]) => ({ kind, at, crmId: Math.abs(id), activityType, withPerson }));
+    return [last, first]
+      .filter((end) => end !== null)
+      .map((end) => {
+        const [day, at, id] = end.length === 3 ? end : [null, ...end];
+        return { kind, at, day, crmId: Math.abs(id), activityType, withPerson };
+      })
+      .filter(({ at, day }, index, [latest]) => index === 0 || at !== latest?.at || day !== latest.day);
   });
 
 /** Meetings ahead, and ends of half months of steps, that are looked at. */
@@ -71,25 +78,28 @@ export interface Situation {
 }
 
 export function situationAt(facts: DealFacts, rules: QuietRules, now: number): Situation {
+  const { calendar } = rules;
   const { addedAt, contacts, meetings, planned } = facts;
   const held = meetings.filter((meeting) => meeting.withBuyer && meeting.endsAt <= now).map(heldMeeting);
   const isOfDeal = ({ at }: Touch) => addedAt === null || at >= addedAt;
   const of = (side: Side) =>
     contacts
       .filter((contact) => sideOf(contact, rules) === side)
-      .map(contactTouch)
+      .map((contact) => contactTouch(contact, rules))
       .filter(isOfDeal);
   const [ours, added] = [of("OURS"), addedAt === null ? [] : [addedTouch(facts, addedAt)]];
   const nextStep = earliest([
-    ...planned.filter((step) => now < endOf(step, rules)).map((step) => plannedTouch(step, beginOf(step, rules))),
+    ...planned
+      .filter((step) => isAhead(step, calendar, now))
+      .map((step) => plannedTouch(step, beginOf(step, calendar))),
     ...meetings.filter(({ endsAt }) => endsAt > now).map((meeting) => meetingTouch(meeting, meeting.startsAt)),
   ]);
-  const oldest = earliest(planned.map((step) => plannedTouch(step, dueUntil(step, rules))));
+  const oldest = earliest(planned.map((step) => plannedTouch(step, dueUntil(step, calendar))));
   return {
     inbound: latest([...of("BUYERS"), ...held.filter(isOfDeal)]),
     outbound: latest(ours),
     firstOutbound: earliest(ours),
-    lastTouch: latest([...contacts.map(contactTouch), ...held, ...added]),
+    lastTouch: latest([...contacts.map((contact) => contactTouch(contact, rules)), ...held, ...added]),
     nextStep,
     isNear: nextStep !== null && now >= nearFrom(nextStep.at, rules),
     overdue: oldest && oldest.at <= now ? oldest : null,
@@ -129,31 +139,41 @@ function sideOf({ kind, activityType, withPerson }: Contact, { twoWayTypes }: Qu
 
 /** Every instant from which on time alone makes another situation, until the next of them. */
 export function turnsOf({ meetings, planned }: DealFacts, rules: QuietRules): number[] {
+  const { calendar } = rules;
   return [
     ...meetings.flatMap(({ startsAt, endsAt }) => [endsAt, nearFrom(startsAt, rules)]),
-    ...planned.flatMap((step) => [endOf(step, rules), nearFrom(beginOf(step, rules), rules)]),
+    ...planned.flatMap((step) => [endOf(step, calendar), nearFrom(beginOf(step, calendar), rules)]),
   ];
 }
 
 const nearFrom = (stepAt: number, { calendar: { zone } }: QuietRules) =>
   plusDays({ zone, businessDays: false }, stepAt, -NEAR_STEP_DAYS);
 
-const beginOf = ({ dueAt, wholeDay }: PlannedFact, { calendar }: QuietRules): number =>
+type Due = Pick<PlannedFact, "dueAt" | "wholeDay">;
+
+export const beginOf = ({ dueAt, wholeDay }: Due, calendar: Calendar): number =>
   wholeDay ? startOfDay(calendar, dueAt) : dueAt;
 
 /** From when on an undone activity is past due. */
-const dueUntil = ({ dueAt, wholeDay }: PlannedFact, { calendar }: QuietRules): number =>
+const dueUntil = ({ dueAt, wholeDay }: Due, calendar: Calendar): number =>
   wholeDay ? startOfDay(calendar, dueAt + DAY_MS) : dueAt;
 
 /** From when on it is no step ahead: one with a time still is at that very instant. */
-const endOf = (step: PlannedFact, rules: QuietRules): number => dueUntil(step, rules) + (step.wholeDay ? 0 : 1);
+const endOf = (step: Due, calendar: Calendar): number => dueUntil(step, calendar) + (step.wholeDay ? 0 : 1);
+
+export const isAhead = (step: Due, calendar: Calendar, now: number): boolean => now < endOf(step, calendar);
 
 export const dealEvidence = ({ dealId }: DealFacts): Evidence => ({ type: "Deal", crmId: dealId });
 
 const EVIDENCE_TYPE = { INCOMING_MAIL: "Person", OUTGOING_MAIL: "Person", ACTIVITY: "Activity", NOTE: "Note" } as const;
 
-function contactTouch({ kind, at, crmId, activityType }: Contact): Touch {
-  return { at, kind, activityType, evidence: { type: EVIDENCE_TYPE[kind], crmId } };
+/** A day is the zone's; what was ticked off before it had begun took place then. */
+export const contactAt = ({ at, day }: Pick<Contact, "at" | "day">, calendar: Calendar): number =>
+  day == null ? at : Math.min(at, startOfDay(calendar, day));
+
+function contactTouch(contact: Contact, { calendar }: QuietRules): Touch {
+  const { kind, crmId, activityType } = contact;
+  return { at: contactAt(contact, calendar), kind, activityType, evidence: { type: EVIDENCE_TYPE[kind], crmId } };
 }
 const addedTouch = (facts: DealFacts, at: number): Touch => ({
   at,
