@@ -1,6 +1,7 @@
 import { type DealFacts, standardRules } from "../../src/briefing/quiet/facts";
 import { type QuietFacts, readKeptFacts, readQuietFacts } from "../../src/briefing/quiet/read-quiet";
 import { judgeByPresentRules, Rejudging } from "../../src/briefing/quiet/rejudging";
+import { situationAt } from "../../src/briefing/quiet/situation";
 import { judgeChanged, judgeDeals, judgeMatched } from "../../src/briefing/quiet/stored-silence";
 import { eraseTexts } from "../../src/connections/copies";
 import { type CopyScope, Database } from "../../src/database/database";
@@ -28,6 +29,14 @@ const mailOf = (kind: "INCOMING_MAIL" | "OUTGOING_MAIL", at: number) => ({
   activityType: null,
   withPerson: true,
 });
+/** A deal that was added at ten, and mails that we were to write on days around without a time. */
+const OF_DAYS = 101;
+const MIDNIGHT = Math.floor(NOW / DAY_MS) * DAY_MS - 20 * DAY_MS;
+const ADDED = MIDNIGHT + (10 * DAY_MS) / 24;
+const wroteOn = (days: number) => {
+  const day = MIDNIGHT + days * DAY_MS;
+  return { ...mailOf("OUTGOING_MAIL", day + DAY_MS), kind: "ACTIVITY" as const, activityType: "email", day };
+};
 const factsOf = (dealId: number): DealFacts => ({
   dealId,
   isOpen: true,
@@ -53,8 +62,21 @@ beforeAll(async () => {
   acme = await database.tenantId("acme");
   const rows = new QuietRows(acme, 1, { readAt: THREE_DAYS_AGO, asOf: THREE_DAYS_AGO, watchedSince, rules });
   for (let id = 1; id <= DEALS; id += 1) rows.deal(factsOf(id), { notes: [], fields: [] });
+  rows.deal({ ...factsOf(OF_DAYS), addedAt: ADDED, contacts: [0, 1, 5].map(wroteOn) }, { notes: [], fields: [] });
   await rows.insert(database);
   scope = { ...new Database(database.dataSource).tenant(acme), copyId: 1 };
+});
+
+// Seen red: one earliest of all days, which had begun before the deal was added in some zones and in others had not.
+test.each([
+  ["UTC", 1, 0],
+  ["America/Phoenix", 1, 7],
+  ["Pacific/Pago_Pago", 0, 11],
+  ["Pacific/Kiritimati", 1, -14],
+])("days without a time are found whatever is the zone: %s", async (zone, day, hours) => {
+  const [facts] = (await readQuietFacts(scope, [OF_DAYS], now))?.deals ?? [];
+  const first = facts && situationAt(facts, standardRules(zone), NOW).firstOutbound;
+  expect(first?.at).toBe(MIDNIGHT + day * DAY_MS + (hours * DAY_MS) / 24);
 });
 
 const ids = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
