@@ -9,9 +9,7 @@ import { ActivityRow, type NoteHead, NoteRow, OrganizationRow, PersonRow } from 
 import { normalizeAddress } from "../platform/email-address";
 import { matchesOf } from "./meeting-rows";
 import { isOurNote } from "./notes";
-import { LAST_END_OF_DAY, ZONE } from "./quiet/fact-rows";
-import { calendarIn } from "./quiet/rules";
-import { beginOf, isAhead } from "./quiet/situation";
+import { firstMailIsToNobody } from "./quiet/fact-rows";
 
 /**
  * The only way in which deals, persons and organizations are read (decision 0005): every statement about them below carries
@@ -26,8 +24,8 @@ const matchedAmong = (entity: MatchedEntity, ids: string) => `ARRAY (SELECT m.cr
   WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.entity = '${entity}' AND m.crm_id = ANY (ARRAY (${ids})))`;
 
 /** A record in a list of another one. */
-type OfParent = { parent_id: number };
-const OF_PARENT = { parent_id: "number" } as const;
+export type OfParent = { parent_id: number };
+export const OF_PARENT = { parent_id: "number" } as const;
 
 interface MatchedRows {
   DEAL: DealRow;
@@ -171,15 +169,18 @@ export interface DealLinks extends UnreadDeal {
   organizationId: number | null;
   personId: number | null;
   firstMailAt: Date | null;
+  /** null as well where that person is gone. */
   firstMailPersonId: number | null;
 }
+
+const FIRST_MAIL_TO = `CASE WHEN NOT (${firstMailIsToNobody("t")}) THEN t.first_mail_person_id END`;
 
 /** Asked for deals only that were found to be matched. */
 export function readDealLinks({ tenantId, copyId, rows }: CopyScope, ids: Ids): Promise<DealLinks[]> {
   return rows<DealLinks>(
     `SELECT ${IS_UNREAD}, t.owner_id AS "ownerId", t.pipeline_id AS "pipelineId", t.stage_id AS "stageId",
        t.organization_id AS "organizationId", t.person_id AS "personId", t.first_mail_at AS "firstMailAt",
-       t.first_mail_person_id AS "firstMailPersonId"
+       ${FIRST_MAIL_TO} AS "firstMailPersonId"
      FROM ${gapsOf("$3")}, deal t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = ANY ($3)`,
     [tenantId, copyId, ids],
     {
@@ -329,41 +330,6 @@ export function readRecentActivities(
     [tenantId, copyId, ids, first],
     OF_PARENT,
   );
-}
-
-/** SQL: such a day is over by the instant $4 in some zones, and in others is not: of each there is one. */
-const DAY_OF_NOW =
-  "CASE WHEN NOT t.due_has_time AND t.due_at <= $4::timestamptz + interval '14 hours' THEN t.due_at END";
-
-/**
- * The next planned activity of each deal: the earliest undone one that is due at or after `now`, or where it has no time on
- * this day of the zone that silence is judged in. What is overdue is not next.
- */
-export async function readNextActivities(
-  { tenantId, copyId, entities }: CopyScope,
-  dealIds: Ids,
-  now: Date,
-): Promise<(ActivityRow & OfParent)[]> {
-  const found = await entities<ActivityRow, OfParent & { whole_day: boolean; zone: string | null }>(
-    ActivityRow,
-    `SELECT DISTINCT ON (t.deal_id, t.due_has_time, ${DAY_OF_NOW}) t.*, t.deal_id AS parent_id,
-       NOT t.due_has_time AS whole_day, ${ZONE} AS zone
-     FROM activity t
-     WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.deal_id = ANY ($3) AND t.happened_at IS NULL AND NOT t.done
-       AND t.due_at >= $4::timestamptz - CASE WHEN t.due_has_time THEN interval '0' ELSE ${LAST_END_OF_DAY} END
-     ORDER BY t.deal_id, t.due_has_time, ${DAY_OF_NOW}, t.due_at, t.crm_id`,
-    [tenantId, copyId, dealIds, now],
-    { ...OF_PARENT, whole_day: "flag", zone: "text" },
-  );
-  const next = new Map<number, { row: ActivityRow & OfParent; begins: number }>();
-  for (const row of found) {
-    const calendar = calendarIn(row.zone);
-    const step = { dueAt: row.dueAt?.getTime() ?? 0, wholeDay: row.whole_day };
-    const [begins, first] = [beginOf(step, calendar), next.get(row.parent_id)];
-    const isFirst = !first || begins < first.begins || (begins === first.begins && row.crmId < first.row.crmId);
-    if (isFirst && isAhead(step, calendar, now.getTime())) next.set(row.parent_id, { row, begins });
-  }
-  return [...next.values()].map(({ row }) => row);
 }
 
 /** The latest notes of records, newest first. */

@@ -1,13 +1,14 @@
 import { type CopyScope } from "../database/database";
 import { type Ids, rowsOf } from "../database/rows";
 import type { DealRow } from "../entities/deal";
+import { ActivityRow } from "../entities/records";
 import { matchesOf } from "./meeting-rows";
 import { isOurNote } from "./notes";
-import { HAPPENED_AT, HAPPENED_ON, ZONE } from "./quiet/fact-rows";
+import { HAPPENED_AT, HAPPENED_ON, LAST_END_OF_DAY, ZONE } from "./quiet/fact-rows";
 import type { ContactKind } from "./quiet/facts";
 import { calendarIn } from "./quiet/rules";
-import { contactAt } from "./quiet/situation";
-import type { Mails } from "./records";
+import { beginOf, contactAt, isAhead } from "./quiet/situation";
+import { type Mails, OF_PARENT, type OfParent } from "./records";
 
 /** A contact with a buyer. The person may be one who is not readable. */
 export interface InteractionRow {
@@ -131,8 +132,8 @@ export interface Around {
 /** The latest, newest first: with them our first mail to one of the people, which is kept. */
 export function timelineOf({ contacts, deals, people, mails }: Around, first: number): InteractionRow[] {
   const firstMails = deals
-    .filter(({ firstMailPersonId: to }) => to !== null && people.has(to))
-    .flatMap(({ firstMailAt, firstMailPersonId }) => mail("OUTGOING_MAIL", firstMailAt, firstMailPersonId));
+    .filter(({ firstMailPersonId: to }) => to === null || people.has(to))
+    .flatMap(({ firstMailAt, firstMailPersonId }) => mail("OUTGOING_MAIL", firstMailAt, firstMailPersonId ?? 0));
   const lastMails = mails.flatMap(({ crmId, incoming, outgoing }) => [
     ...mail("INCOMING_MAIL", incoming, crmId),
     ...mail("OUTGOING_MAIL", outgoing, crmId),
@@ -152,4 +153,39 @@ function newestFirst(one: Contact, other: Contact): number {
   if (byTime !== 0) return byTime;
   if (one.kind !== other.kind) return one.kind < other.kind ? -1 : 1;
   return other.crmId - one.crmId || ((one.meetingId ?? "") < (other.meetingId ?? "") ? -1 : 1);
+}
+
+/** SQL: such a day is over by the instant $4 in some zones, and in others is not: of each there is one. */
+const DAY_OF_NOW =
+  "CASE WHEN NOT t.due_has_time AND t.due_at <= $4::timestamptz + interval '14 hours' THEN t.due_at END";
+
+/**
+ * The next planned activity of each deal: the earliest undone one that is due at or after `now`, or where it has no time on
+ * this day of the zone that silence is judged in. What is overdue is not next.
+ */
+export async function readNextActivities(
+  { tenantId, copyId, entities }: CopyScope,
+  dealIds: Ids,
+  now: Date,
+): Promise<(ActivityRow & OfParent)[]> {
+  const found = await entities<ActivityRow, OfParent & { whole_day: boolean; zone: string | null }>(
+    ActivityRow,
+    `SELECT DISTINCT ON (t.deal_id, t.due_has_time, ${DAY_OF_NOW}) t.*, t.deal_id AS parent_id,
+       NOT t.due_has_time AS whole_day, ${ZONE} AS zone
+     FROM activity t
+     WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.deal_id = ANY ($3) AND t.happened_at IS NULL AND NOT t.done
+       AND t.due_at >= $4::timestamptz - CASE WHEN t.due_has_time THEN interval '0' ELSE ${LAST_END_OF_DAY} END
+     ORDER BY t.deal_id, t.due_has_time, ${DAY_OF_NOW}, t.due_at, t.crm_id`,
+    [tenantId, copyId, dealIds, now],
+    { ...OF_PARENT, whole_day: "flag", zone: "text" },
+  );
+  const next = new Map<number, { row: ActivityRow & OfParent; begins: number }>();
+  for (const row of found) {
+    const calendar = calendarIn(row.zone);
+    const step = { dueAt: row.dueAt?.getTime() ?? 0, wholeDay: row.whole_day };
+    const [begins, first] = [beginOf(step, calendar), next.get(row.parent_id)];
+    const isFirst = !first || begins < first.begins || (begins === first.begins && row.crmId < first.row.crmId);
+    if (isFirst && isAhead(step, calendar, now.getTime())) next.set(row.parent_id, { row, begins });
+  }
+  return [...next.values()].map(({ row }) => row);
 }

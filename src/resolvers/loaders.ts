@@ -15,7 +15,6 @@ import {
   readMails,
   readMatched,
   readMatchedIds,
-  readNextActivities,
   readNotes,
   readOpenDealsOf,
   readOtherDeals,
@@ -29,7 +28,7 @@ import {
   readUnreadDealsOf,
   readUsersByEmail,
 } from "../briefing/records";
-import { type Contact, readContacts } from "../briefing/timeline";
+import { type Contact, readContacts, readNextActivities } from "../briefing/timeline";
 import { type CopyState, readCopyState } from "../connections/completeness";
 import type { CopyScope, TenantScope } from "../database/database";
 import type { Id, Ids } from "../database/rows";

@@ -1,14 +1,8 @@
 import { readFields } from "../../src/briefing/fields";
 import { readMeetings, readPreviousMeetings } from "../../src/briefing/meeting-rows";
 import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
-import {
-  readDealLinks,
-  readNextActivities,
-  readOpenDealsOf,
-  readPersonsOf,
-  readSetup,
-  readStagesOf,
-} from "../../src/briefing/records";
+import { readDealLinks, readOpenDealsOf, readPersonsOf, readSetup, readStagesOf } from "../../src/briefing/records";
+import { readNextActivities } from "../../src/briefing/timeline";
 import { readCopyState } from "../../src/connections/completeness";
 import { type CopyScope, Database } from "../../src/database/database";
 import { CrmUserRow } from "../../src/entities/crm-company";

@@ -75,6 +75,29 @@ test("our first mail is the earliest that was ever seen, whoever of the deal got
   expect(mails).toHaveLength(3);
 });
 
+// Seen red: whoever got it had to be one of the deal's people, and two records that were made one were an answer.
+test("our first mail stays the first where the two records of who got it are made one", async () => {
+  const { email, personId, dealId } = newBuyer();
+  const { control } = simulator;
+  const twin = control.add("person", { name: "Twin", last_outgoing_mail_time: v2Time(2), org_id: null });
+  control.setParticipants(dealId, [personId, twin], "moves");
+  control.change("person", personId, { last_outgoing_mail_time: v2Time(20) });
+  await syncAgain(service, database);
+  const { id } = await recordMeeting(service, [email], { startsAt: iso(70) });
+  const said = async () => {
+    const { deal, timeline } = await briefing(id);
+    const since = deal.quiet.reasons.find(({ code }) => code === "NEVER_REPLIED")?.since;
+    const mails = timeline.filter(({ kind }) => kind === "OUTGOING_MAIL");
+    return { since, mails: mails.map(({ at }) => at) };
+  };
+  const before = { since: iso(20), mails: [iso(2), iso(20)] };
+  expect(await said()).toEqual(before);
+  control.merge("person", personId, twin, "move");
+  control.change("person", twin, { emails: [{ value: email, primary: true, label: "work" }] });
+  await syncAgain(service, database, {}, "RECONCILE");
+  expect(await said()).toEqual(before);
+});
+
 test("a person who has ever carried a mail time has one, also where the CRM shows none any more", async () => {
   const { email, personId } = newBuyer();
   simulator.control.change("person", personId, { last_outgoing_mail_time: v2Time(20) });

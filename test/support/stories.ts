@@ -92,10 +92,11 @@ export async function syncAgain(
   service: Service,
   database: Pick<TestDatabase, "query">,
   as?: ActorClaims,
+  kind: "INCREMENTAL" | "RECONCILE" = "INCREMENTAL",
 ): Promise<void> {
   await until("a sync is asked for", async () => {
     const asked = await service.ask<{ requestSync: { __typename: string } }>(
-      "mutation { requestSync { __typename } }",
+      `mutation { requestSync(kind: ${kind}) { __typename } }`,
       {},
       as,
     );

@@ -49,8 +49,12 @@ const MAILS = `SELECT ${latest("p.last_incoming_mail_time", "p.crm_id")} FILTER 
 const WITH_MAILS = `CROSS JOIN LATERAL (${PEOPLE}) people
      CROSS JOIN LATERAL (${MAILS}) mails`;
 
-/** SQL: our first mail, as long as who got it is one of the deal's `people`. */
-const KEEPS_FIRST_MAIL = "coalesce(d.first_mail_person_id = ANY (people.ids), false)";
+/** SQL: whether the person to whom the first mail about a deal went is gone from the CRM: most of them were merged into another. */
+export const firstMailIsToNobody = (deal: string) => `${deal}.first_mail_person_id IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM person p WHERE p.tenant_id = $1 AND p.copy_id = $2 AND p.crm_id = ${deal}.first_mail_person_id OFFSET 0)`;
+
+/** SQL: our first mail, as long as who got it is one of the deal's `people`, or is no other person. */
+const KEEPS_FIRST_MAIL = `(coalesce(d.first_mail_person_id = ANY (people.ids), false) OR ${firstMailIsToNobody("d")})`;
 
 /** SQL: what is kept is of this deal, and no earlier one of `mails` has become known since: of somebody who takes part by now. */
 const KEEPS_THE_FIRST = `${KEEPS_FIRST_MAIL} AND (d.first_mail_at < d.add_time) IS NOT TRUE

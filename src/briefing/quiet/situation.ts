@@ -171,29 +171,18 @@ const EVIDENCE_TYPE = { INCOMING_MAIL: "Person", OUTGOING_MAIL: "Person", ACTIVI
 export const contactAt = ({ at, day }: Pick<Contact, "at" | "day">, calendar: Calendar): number =>
   day == null ? at : Math.min(at, startOfDay(calendar, day));
 
-function contactTouch(contact: Contact, { calendar }: QuietRules): Touch {
+const touch = (kind: Touch["kind"], at: number, evidence: Evidence, activityType: string | null = null): Touch => {
+  return { at, kind, activityType, evidence };
+};
+const contactTouch = (contact: Contact, { calendar }: QuietRules): Touch => {
   const { kind, crmId, activityType } = contact;
-  return { at: contactAt(contact, calendar), kind, activityType, evidence: { type: EVIDENCE_TYPE[kind], crmId } };
-}
-const addedTouch = (facts: DealFacts, at: number): Touch => ({
-  at,
-  kind: "ADDED",
-  activityType: null,
-  evidence: dealEvidence(facts),
-});
-const meetingTouch = ({ meetingId }: MeetingFact, at: number): Touch => ({
-  at,
-  kind: "MEETING",
-  activityType: null,
-  evidence: { type: "Meeting", meetingId },
-});
+  return touch(kind, contactAt(contact, calendar), { type: EVIDENCE_TYPE[kind], crmId }, activityType);
+};
+const addedTouch = (facts: DealFacts, at: number): Touch => touch("ADDED", at, dealEvidence(facts));
+const meetingTouch = ({ meetingId }: MeetingFact, at: number): Touch =>
+  touch("MEETING", at, { type: "Meeting", meetingId });
 const heldMeeting = (meeting: MeetingFact): Touch => meetingTouch(meeting, meeting.endsAt);
-const plannedTouch = ({ crmId }: PlannedFact, at: number): Touch => ({
-  at,
-  kind: "STEP",
-  activityType: null,
-  evidence: { type: "Activity", crmId },
-});
+const plannedTouch = ({ crmId }: PlannedFact, at: number): Touch => touch("STEP", at, { type: "Activity", crmId });
 
 const latest = (touches: readonly Touch[]) => first(touches, (a, b) => b.at - a.at);
 const earliest = (touches: readonly Touch[]) => first(touches, (a, b) => a.at - b.at);
