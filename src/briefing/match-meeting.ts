@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { liveCopyId } from "../connections/connection";
 import { holdCopyToJudge } from "../connections/copies";
 import { MEETING_MATCHED, notifyOf } from "../database/between-processes";
-import type { TenantScope } from "../database/database";
+import type { CopyScope, TenantScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
 import { type LastDeal, MeetingRow } from "../entities/meeting";
 import { normalizeAddress } from "../platform/email-address";
@@ -77,6 +77,26 @@ export async function findOutdated(
 ): Promise<MatchableMeeting[]> {
   return (await findMatches(scope, meetings, "SYNCED")).filter(isChanged).map(({ meeting }) => meeting);
 }
+
+/** Meetings up to `until` that know a record which the copy has no more: the records are looked for, a thousand at once. */
+export async function* findBereft({ tenantId, copyId, rows }: CopyScope, until: Date): AsyncGenerator<string[]> {
+  type Known = { entity: string; id: number; meetingIds: string[] };
+  for (let last: Known | undefined = { entity: "", id: 0, meetingIds: [] }; last; ) {
+    const known: Known[] = await rows<Known>(BEREFT, [tenantId, copyId, until, last.entity, last.id], KNOWN);
+    yield [...new Set(known.flatMap(({ meetingIds }) => meetingIds))];
+    last = known.at(-1);
+  }
+}
+
+const KNOWN = { entity: "text", id: "number", meetingIds: "json" } as const;
+const isGone = (table: string) =>
+  `NOT EXISTS (SELECT 1 FROM ${table} t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = r.crm_id OFFSET 0)`;
+const BEREFT = `
+  SELECT r.entity, r.crm_id AS id, CASE WHEN CASE r.entity WHEN 'DEAL' THEN ${isGone("deal")} WHEN 'PERSON' THEN ${isGone("person")} END
+    THEN ARRAY (SELECT m.id FROM matched_record x JOIN meeting m ON m.tenant_id = $1 AND m.id = x.meeting_id
+      WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.entity = r.entity AND x.crm_id = r.crm_id AND m.starts_at <= $3) ELSE '{}' END AS "meetingIds"
+  FROM (SELECT DISTINCT entity, crm_id FROM matched_record WHERE tenant_id = $1 AND copy_id = $2
+    AND (entity, crm_id) > ($4::text, $5::bigint) ORDER BY entity, crm_id LIMIT 1000) r ORDER BY r.entity, r.crm_id`;
 
 interface FoundMatch {
   meeting: MatchableMeeting;

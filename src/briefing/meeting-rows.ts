@@ -120,7 +120,7 @@ export function whyOutdated(copyId: number | null, match: MeetingMatchRow | null
 
 const DEAL_GONE = "The deal that the meeting was matched to is gone from the CRM, or no longer visible there.";
 
-/** A meeting of long ago is not matched again when a sync removes its deal, and it is matched to none all the same. */
+/** Until it is matched again after a sync that has removed its deal: it is matched to none all the same. */
 export async function withoutGoneDeal(
   match: MeetingMatchRow,
   isThere: (dealId: number) => Promise<boolean>,

@@ -7,6 +7,7 @@ import type { SyncResource } from "../entities/sync-run";
 import { type Clock, DAY_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import {
+  findBereft,
   findOutdated,
   lockMeeting,
   lockMeetings,
@@ -17,7 +18,7 @@ import {
 import { MATCHED_LISTS } from "./matching/facts";
 import { readAttendees } from "./meeting-rows";
 
-/** Meetings older than this are not matched again after a sync, but for the first one that made their copy whole. */
+/** Older meetings are matched again only where a record of theirs is gone, and against a copy that is new, or whole at last. */
 const REMATCH_FOR_MS = 30 * DAY_MS;
 /** Meetings that are looked at with one set of statements; a town hall has 500 attendees. */
 const BATCH = 50;
@@ -59,25 +60,27 @@ export class Rematching {
   }
 
   /** @returns false where meetings are left to the next time */
-  async #rematchAll(scope: TenantScope, { copyId, isOfAll }: Due, stop: AbortSignal): Promise<boolean> {
+  async #rematchAll(scope: TenantScope, { copyId, isOfAll, isLess }: Due, stop: AbortSignal): Promise<boolean> {
     const since = isOfAll ? null : new Date(this.clock().getTime() - REMATCH_FOR_MS);
     const total = await countMeetingsSince(scope, since);
     let failed = 0;
+    const rematch = async (ids: readonly string[]) => {
+      for (let from = 0; from < ids.length && !stop.aborted; from += TOGETHER)
+        failed += await this.#rematch(scope, ids.slice(from, from + TOGETHER), isOfAll ? "FIRST" : "SYNCED");
+    };
     let done = 0;
     for (let last: PagePosition | null | undefined = null; last !== undefined; ) {
       const page = await readMeetingsSince(scope, since, last, BATCH);
       if (total > 0) await tellProgress(scope, copyId, { done, total });
-      const outdated = page.length > 0 ? (await findOutdated(scope, page)).map(({ row }) => row.id) : [];
-      for (let from = 0; from < outdated.length; from += TOGETHER) {
-        if (stop.aborted) return false;
-        failed += await this.#rematch(scope, outdated.slice(from, from + TOGETHER), isOfAll ? "FIRST" : "SYNCED");
-      }
+      if (page.length > 0) await rematch((await findOutdated(scope, page)).map(({ row }) => row.id));
+      if (stop.aborted) return false;
       done = Math.min(done + page.length, total);
       last = page.length < BATCH ? undefined : page.at(-1)?.row;
     }
+    if (since && isLess) for await (const ids of findBereft({ ...scope, copyId }, since)) await rematch(ids);
     if (total > 0) await tellProgress(scope, copyId, null);
     if (isOfAll) await notify(scope, CONNECTION_CHANGED);
-    return failed === 0;
+    return failed === 0 && !stop.aborted;
   }
 
   /** Together, and alone those for which that fails: one meeting's failure is its own. @returns how many have failed */
@@ -179,6 +182,8 @@ interface Due {
   isOfAll: boolean;
   /** Every list that a match is made of was read to its end. */
   isWhole: boolean;
+  /** Records are gone that meetings may be matched to. */
+  isLess: boolean;
 }
 
 /** null: no run has ended since the last time. A failed run counts as well, it may have written pages. */
@@ -187,17 +192,17 @@ async function whatIsDue(scope: TenantScope): Promise<Due | null> {
   const copyId = await liveCopyId(scope);
   const copy = copyId && (await typed((orm) => orm.findOneBy(SyncedCopyRow, { tenantId, id: copyId })));
   if (!copy) return null;
-  const [ended] = await rows<{ until: Date | null; is_changed: boolean | null; is_whole: boolean }>(
-    `SELECT max(r.finished_at) AS until, bool_or(s.written + s.removed > 0) AS is_changed, (
+  const [ended] = await rows<{ until: Date | null } & Pick<Due, "isChanged" | "isLess" | "isWhole">>(
+    `SELECT max(r.finished_at) AS until, coalesce(bool_or(s.written + s.removed > 0), false) AS "isChanged",
+       coalesce(bool_or(s.removed > 0 AND s.resource = ANY ($5)), false) AS "isLess", (
        SELECT count(*) = cardinality($5::text[]) FROM sync_list l WHERE l.tenant_id = $1 AND l.copy_id = $2
-         AND l.resource = ANY ($5) AND l.watermark IS NOT NULL) AS is_whole
+         AND l.resource = ANY ($5) AND l.watermark IS NOT NULL) AS "isWhole"
      FROM sync_run r LEFT JOIN sync_step s ON s.tenant_id = $1 AND s.run_id = r.id AND s.resource = ANY ($4)
      WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.finished_at > coalesce($3, '-infinity'::timestamptz)`,
     [tenantId, copy.id, copy.rematchedAt, MATTERS, MATCHED_LISTS],
-    { until: "instant", is_changed: "flag", is_whole: "flag" },
+    { until: "instant", isChanged: "flag", isLess: "flag", isWhole: "flag" },
   );
   if (!ended?.until) return null;
-  const { until, is_whole: isWhole, is_changed } = ended;
-  const isOfAll = copy.rematchedAt === null || (isWhole && !copy.matchedAsWhole);
-  return { copyId: copy.id, until, isOfAll, isWhole, isChanged: isOfAll || is_changed === true };
+  const isOfAll = copy.rematchedAt === null || (ended.isWhole && !copy.matchedAsWhole);
+  return { ...ended, until: ended.until, copyId: copy.id, isOfAll, isChanged: isOfAll || ended.isChanged };
 }

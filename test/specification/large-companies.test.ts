@@ -1,4 +1,5 @@
 import { readFields } from "../../src/briefing/fields";
+import { findBereft } from "../../src/briefing/match-meeting";
 import { readMeetings, readPreviousMeetings } from "../../src/briefing/meeting-rows";
 import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
 import { readDealLinks, readOpenDealsOf, readPersonsOf, readSetup, readStagesOf } from "../../src/briefing/records";
@@ -101,6 +102,7 @@ test.each<[what: string, count: number, most: number, read: (copy: CopyScope) =>
   ["the latest writes", 5, 60, async (copy) => (await readWrites(copy, everybodys, newest)).rows],
   ["what silence is judged by", 1, 400, async (copy) => (await readQuietFacts(copy, [7], new Date()))?.deals ?? []],
   ["how whole the copy is", 1, 60, async (copy) => (await readCopyState(copy)).unreadable],
+  ["meetings that know what is gone", 0, 60, async (copy) => (await findBereft(copy, new Date()).next()).value ?? []],
   [
     "fields in words",
     20,
