@@ -168,7 +168,8 @@ interface StoredMatch {
 
 /**
  * A choice holds in the CRM company where it was made. Without one, what was written to the CRM holds the deal that the
- * meeting was about then, until it is about another: what another match wrote holds nothing.
+ * meeting was about then, until it is about another: what another match wrote holds nothing, nor what another company got,
+ * whose deal may have the same number.
  */
 const READ_STORED = `
   SELECT m.meeting_id AS "meetingId", m.fingerprint, m.last_deal AS "lastDeal", m.deal_id AS "dealId", kept.deal_id AS "keptId",
@@ -185,6 +186,7 @@ const READ_STORED = `
       SELECT meeting_id, crm_company_id, state, requested_at FROM field_write WHERE tenant_id = $1
     ) w
     WHERE w.meeting_id = m.meeting_id AND w.state <> 'FAILED' AND m.chosen_deal_id IS NULL
+      AND w.crm_company_id = (SELECT c.crm_company_id FROM synced_copy c WHERE c.tenant_id = $1 AND c.id = $2)
       AND w.requested_at >= (m.last_deal ->> 'since')::timestamptz
     LIMIT 1
   ) kept ON true

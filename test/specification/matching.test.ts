@@ -356,4 +356,26 @@ describe("what the CRM says of closing, and what was written", () => {
     expect(await matchOf(written)).toEqual(stays);
     expect((await choose(written, await dealId(other))).meeting?.match).toMatchObject({ rule: "CHOSEN" });
   });
+
+  // Seen red: the earlier note alone was looked at, and of its company the deal was not there.
+  test("a note holds its deal also where the meeting got one in another CRM company before, for a deal of the same number", async () => {
+    const buyer = newBuyer("moved", 1);
+    await sync();
+    const { id } = await recordMeeting(service, [buyer.email]);
+    const { reference } = await writeNote(service, { meetingId: id });
+    await writeNote(service, { meetingId: id });
+    await database.query("UPDATE note_write SET crm_company_id = 99 WHERE reference = $1", [reference]);
+    const other = simulator.control.add("deal", { title: "Other", status: "open", person_id: buyer.personId });
+    simulator.control.change("deal", other, { add_time: "2026-01-05T09:00:00Z" });
+    simulator.control.setParticipants(other, [buyer.personId]);
+    await sync();
+    expect(await matchOf(id)).toMatchObject({ rule: "ONLY_CANDIDATE", deal: { crmId: String(buyer.dealIds[0]) } });
+    await database.query(
+      "UPDATE note_write SET crm_company_id = 99 WHERE meeting_id = (SELECT meeting_id FROM note_write WHERE reference = $1)",
+      [reference],
+    );
+    newBuyer("unmoved", 1);
+    await sync();
+    expect(await matchOf(id)).toMatchObject({ status: "NEEDS_CHOICE" });
+  });
 });
