@@ -17,8 +17,10 @@ export interface TargetFacts {
   certain: readonly Target[];
   /** Companies that only a domain tells of: targets where a client names them. */
   byDomain: readonly Target[];
-  /** Whether deals could be meant: the match has candidates, or somebody chose one, which may be gone from the copy. */
+  /** Whether deals could be meant: the match has candidates. */
   hasDeals: boolean;
+  /** Whether somebody chose a deal, which may be gone from the copy. */
+  hasChoice: boolean;
   /** Whether somebody whom an ambiguous attendee could be takes part in a deal: nobody knows whether that one is meant. */
   ambiguousHaveDeals: boolean;
 }
@@ -45,10 +47,12 @@ export function targetOf(
 ): Outcome<Target, ChoiceRefusal> {
   if (named !== undefined) return namedTarget(facts, entity, named);
   const of = (kind: MatchedEntity) => facts.certain.filter((target) => target.entity === kind);
-  const isOfDeal = entity === "DEAL" || (entity === null && (facts.hasDeals || of("DEAL").length > 0));
+  const isInQuestion = facts.hasDeals || facts.hasChoice;
+  const isOfDeal = entity === "DEAL" || (entity === null && (isInQuestion || of("DEAL").length > 0));
   const kind = isOfDeal ? "DEAL" : (entity ?? "PERSON");
   const [only, ...others] = of(kind);
-  if (!only) return isOfDeal && facts.hasDeals ? DEAL_NOT_SETTLED : nothingCertain(kind);
+  if (!only && isOfDeal && isInQuestion) return facts.hasDeals ? DEAL_NOT_SETTLED : CHOICE_NOT_THERE;
+  if (!only) return nothingCertain(kind);
   if (others.length > 0) return severalCertain(kind);
   return entity === null && kind === "PERSON" && facts.ambiguousHaveDeals ? DEAL_OF_WHOM : accepted(only);
 }
@@ -69,6 +73,11 @@ const NOT_CERTAIN = refused(
 const DEAL_NOT_SETTLED = refused(
   "NEEDS_CHOICE",
   "Which deal the meeting is about is not settled. Choose it with chooseDeal, or name a person or organization in targetId.",
+  "targetId",
+);
+const CHOICE_NOT_THERE = refused(
+  "NEEDS_CHOICE",
+  "The deal that a user chose is not in the connected CRM, and no other could be meant. Take the choice back with unchooseDeal, or name a person or organization in targetId.",
   "targetId",
 );
 const DEAL_OF_WHOM = refused(
@@ -121,8 +130,9 @@ async function readFacts(scope: TenantScope, copyId: number, meetingId: string):
     id: "number",
     isCertain: "flag",
   });
-  const [deals] = await rows<Pick<TargetFacts, "hasDeals" | "ambiguousHaveDeals">>(DEALS_IN_QUESTION, parameters, {
+  const [deals] = await rows<Omit<TargetFacts, "copyId" | "certain" | "byDomain">>(DEALS_IN_QUESTION, parameters, {
     hasDeals: "flag",
+    hasChoice: "flag",
     ambiguousHaveDeals: "flag",
   });
   if (!deals) throw new Error("a statement that always gives a row gave none");
@@ -158,7 +168,10 @@ const MATCHED_TARGETS = `
 const DEALS_IN_QUESTION = `
   SELECT EXISTS (
     SELECT 1 FROM meeting_match m WHERE m.tenant_id = $1 AND m.meeting_id = $3 AND m.copy_id = $2
-      AND (m.candidates <> '[]' OR m.chosen_deal_id IS NOT NULL)) AS "hasDeals",
+      AND m.candidates <> '[]') AS "hasDeals",
+  EXISTS (
+    SELECT 1 FROM meeting_match m WHERE m.tenant_id = $1 AND m.meeting_id = $3 AND m.copy_id = $2
+      AND m.chosen_deal_id IS NOT NULL) AS "hasChoice",
   EXISTS (
     SELECT 1 FROM meeting_attendee a CROSS JOIN unnest(a.candidate_ids) AS could_be (id)
     WHERE a.tenant_id = $1 AND a.meeting_id = $3 AND a.match_status = 'AMBIGUOUS' AND (

@@ -1,5 +1,5 @@
 import { encodeId } from "../../src/resolvers/inputs";
-import { writeNote } from "../support/notes";
+import { askNote, writeNote } from "../support/notes";
 import { completeConsent, connect, dataOf, recordMeeting, startConsent, syncEnds, until } from "../support/stories";
 import { useService } from "../support/world";
 
@@ -194,6 +194,22 @@ describe("chooseDeal", () => {
     expect(candidatesOf(match)).toEqual([String(other)]);
     expect((await choose(id, await dealId(chosen))).code).toBe("DEAL_NOT_FOUND");
     expect((await choose(id, await dealId(other))).meeting?.match.rule).toBe("CHOSEN");
+  });
+
+  // Seen red: "Choose it with chooseDeal", though there was none to choose.
+  test("where a chosen deal is gone and no other is left, a write says so and names the way out", async () => {
+    const { id, chosen, other } = await choiceOfTwo("lost");
+    for (const one of [chosen, other]) simulator.control.remove("deal", one);
+    await sync();
+    expect(await matchOf(id)).toMatchObject({ status: "NONE", candidates: [] });
+    const { code, message } = await askNote(service, { meetingId: id });
+    expect([code, message]).toEqual([
+      "NEEDS_CHOICE",
+      expect.stringMatching(/^The deal that a user chose .* unchooseDeal/),
+    ]);
+    const taken = "mutation ($id: ID!) { unchooseDeal(meetingId: $id) { __typename } }";
+    expect(dataOf(await service.ask(taken, { id }))).toEqual({ unchooseDeal: { __typename: "MeetingSuccess" } });
+    expect((await askNote(service, { meetingId: id })).write?.state).toBe("WRITTEN");
   });
 
   test("recording again keeps the choice while its deal is a candidate, and says when it is dropped", async () => {

@@ -16,6 +16,7 @@ function factsIn(text: string): TargetFacts {
     certain: targets(certain),
     byDomain: targets(byDomain),
     hasDeals: questions.includes("deals"),
+    hasChoice: questions.includes("chosen"),
     ambiguousHaveDeals: questions.includes("others"),
   };
 }
@@ -31,6 +32,8 @@ const NOT = "TARGET_NOT_MATCHED";
 test.each<[facts: string, note: string, deal: string, person: string, organization: string]>([
   ["", NOT, NOT, NOT, NOT],
   [", deals", CHOICE, CHOICE, NOT, NOT],
+  [", chosen", CHOICE, CHOICE, NOT, NOT],
+  ["P1, chosen", CHOICE, CHOICE, "P1", NOT],
   [", others", NOT, NOT, NOT, NOT],
   ["|O1", NOT, NOT, NOT, NOT],
   ["|O1, deals", CHOICE, CHOICE, NOT, NOT],
