@@ -99,8 +99,30 @@ describe("duplicates", () => {
       "beside a colleague on the same deal",
       `${TWINS}; Ada = ada@acme.de (Acme); D1 of Ada Eve Fay; D2 of Ada`,
       EVE_OR_FAY,
+      // Seen red: nothing decided, for Eve or Fay could be another person, though that one too takes part in D1.
+      "D1 MOST_ATTENDEES",
+      "2 attendees take part in it, and fewer in any other deal that could be meant.",
+    ],
+    [
+      "beside a colleague on the same deal, and one of them on another",
+      `${TWINS}; Ada = ada@acme.de (Acme); D1 of Ada Eve Fay; D2 of Eve`,
+      EVE_OR_FAY,
+      "D1 MOST_ATTENDEES",
+      "2 attendees take part in it, and fewer in any other deal that could be meant.",
+    ],
+    [
+      "one of them a colleague too: who came with two addresses may be one person",
+      `Eve = eve@acme.de, ada@acme.de (Acme); Fay = eve@acme.de (Acme); D1 of Eve Fay; D2 of Eve`,
+      EVE_OR_FAY,
       "choose D1 D2",
       "2 deals of the attendees could be meant, and nothing decides: an attendee could be another person, so nothing tells in which of them most take part, no owner of them was there, and each was open when the meeting began.",
+    ],
+    [
+      "on two deals alike",
+      `${TWINS}; D1 of Eve Fay; D2 of Eve Fay`,
+      EVE_OR_FAY,
+      "choose D1 D2",
+      "2 deals of the attendees could be meant, and nothing decides: as many attendees take part in each, no owner of them was there, and each was open when the meeting began.",
     ],
     [
       "beside two colleagues, who are more than whoever came",
@@ -224,7 +246,7 @@ describe("free mail and aliases", () => {
       `${TWINS}; Ada = ada@acme.de; D1 of Eve Fay; D2 of Ada`,
       "eve@acme.de; eve+x@acme.de; ada@acme.de",
       "choose D1 D2",
-      "2 deals of the attendees could be meant, and nothing decides: an attendee could be another person, so nothing tells in which of them most take part, no owner of them was there, and each was open when the meeting began.",
+      "2 deals of the attendees could be meant, and nothing decides: as many attendees take part in each, no owner of them was there, and each was open when the meeting began.",
     ],
   ])("%s", (_story, crm, attendees, deal, words) => {
     const text = world(crm, attendees);

@@ -120,15 +120,15 @@ export interface Candidate {
   /** Whose deal it is: the attendees' own, or for want of those their companies'. */
   of: "PERSONS" | "ORGANIZATIONS";
   standing: Standing;
-  /** How many attendees take part in it, or come from its organization; shared addresses and domains do not count. */
+  /** How many attendees take part in it, whoever they are, or come from its organization; not shared addresses and domains. */
   attendees: number;
   /** How many more take part in it if they are one certain person of those who have their address. */
   perhaps: number;
+  isOfAmbiguous: boolean;
   hasActivity: boolean;
   ownerAttends: boolean;
 }
 
-/** The attendees behind whom more than a shared address stands. */
 interface Deciding {
   /** The persons that they certainly are. */
   certain: ReadonlySet<number>;
@@ -156,17 +156,19 @@ export function findCandidates(
   sellerIds: ReadonlySet<number>,
   facts: CopyFacts,
 ): Candidate[] {
-  const { startsAt } = meeting;
   const deciding = decidingOf(meeting, matches);
   const personIds = new Set(matches.flatMap(({ personId, candidateIds }) => [personId, ...candidateIds]));
   const organizationIds = new Set(matches.map(({ organizationId }) => organizationId));
-  const withActivity = dealsWithActivity(facts, startsAt, deciding);
+  const withActivity = dealsWithActivity(facts, meeting.startsAt, deciding);
   const comingFrom = attendeesFrom(matches, deciding);
   const candidate = (deal: DealFact, of: Candidate["of"]): Candidate[] => {
-    const standing = standingAt(deal, startsAt);
+    const standing = standingAt(deal, meeting.startsAt);
     if (standing === null) return [];
     const among = (id: number) => deal.personIds.includes(id);
-    const takingPart = [...deciding.certain].filter(among).length;
+    const several = deciding.ambiguous.filter((ids) => ids.some(among));
+    const all = [...deciding.certain, ...several.flat()];
+    const surely = several.filter((ids) => ids.every((id) => among(id) && all.indexOf(id) === all.lastIndexOf(id)));
+    const takingPart = [...deciding.certain].filter(among).length + surely.length;
     return [
       {
         deal,
@@ -174,7 +176,8 @@ export function findCandidates(
         standing,
         hasActivity: withActivity.has(deal.crmId),
         attendees: of === "PERSONS" ? takingPart : (comingFrom.get(deal.organizationId ?? 0)?.size ?? 0),
-        perhaps: deciding.ambiguous.filter((ids) => ids.some(among)).length,
+        perhaps: several.length - surely.length,
+        isOfAmbiguous: several.length > 0,
         ownerAttends: deal.ownerId !== null && sellerIds.has(deal.ownerId),
       },
     ];
