@@ -5,7 +5,7 @@ import { Database, reachOf } from "./database/database";
 import { heldUpOf } from "./database/session";
 import { entities } from "./entities";
 import { lineOf } from "./operator/checks";
-import { COMMANDS } from "./operator/commands";
+import { COMMANDS, WITH_WORDS } from "./operator/commands";
 import { type ProbeReport, probeCrm, reportInto, wordsOf } from "./operator/crm-probe";
 import { examine } from "./operator/doctor";
 import { SECOND_MS, systemClock } from "./platform/clock";
@@ -27,6 +27,8 @@ async function main([command, ...words]: string[]): Promise<void> {
   const run = COMMANDS[command];
   if (!run)
     throw new UnknownCommandError(`There is no command ${command}, but doctor, ${Object.keys(COMMANDS).join(", ")}.`);
+  if (words.length > 0 && !WITH_WORDS.has(command))
+    throw new UnknownCommandError(`Nothing was done. Say: ${command}, and no word more.`);
   process.stdout.write(`${await run(config, logger, words)}\n`);
 }
 

@@ -34,13 +34,15 @@ export const COMMANDS: Record<string, (config: Config, logger: Logger, words: st
   migrate: migrateTables,
   "rotate-keys": rotateKeys,
   "db-distribute": ({ databaseUrl }) => distribute(databaseUrl),
-  "crm-stop": (config, logger, words) => stopCalls(config, logger, words.join(" ").trim() || NO_REASON),
+  "crm-stop": stopCalls,
   "crm-resume": resumeCalls,
   "export-person": (...given) => ofTenant(given, "export-person TENANT ADDRESS FILE", writeExport),
   "erase-person": (...given) => ofTenant(given, "erase-person TENANT ADDRESS", sayErasure, [KEEP_OUT]),
   "admit-person": (...given) => ofTenant(given, "admit-person TENANT ADDRESS", sayLetIn),
   "erase-tenant": (...given) => ofTenant(given, "erase-tenant TENANT", sayTenantErased),
 };
+/** Who says more than its name to any other, such as --help, does not want it done. */
+export const WITH_WORDS = new Set(["crm-stop", "export-person", "erase-person", "admit-person", "erase-tenant"]);
 
 /** What every process does at its start, by itself: for a deployment that has a step of its own for it. */
 async function migrateTables({ databaseUrl }: Config, logger: Logger): Promise<string> {
@@ -59,7 +61,9 @@ async function rotateKeys(config: Config, logger: Logger): Promise<string> {
 }
 
 /** When it resolves, every process that runs begins no further call to the CRM. The stop may be an earlier one. */
-async function stopCalls(config: Config, logger: Logger, reason: string): Promise<string> {
+async function stopCalls(config: Config, logger: Logger, words: string[]): Promise<string> {
+  if (words.some((word) => /^-+\w/.test(word))) throw new NotDoneError("Nothing was done. Say: crm-stop [REASON]");
+  const reason = words.join(" ").trim() || NO_REASON;
   const stop = await withDatabase(config, logger, async (database) => {
     const stop = await stopCrm(database, reason, systemClock());
     await sleep(OBEYED_WITHIN_MS);

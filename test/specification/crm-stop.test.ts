@@ -151,6 +151,19 @@ test("a command that does not exist is answered with those that do", async () =>
   expect(program.output()).toMatch(/no command crm-pause.*crm-stop, crm-resume/);
 });
 
+// Seen red: --help was the reason of a stop, and what followed another command was not looked at.
+test("a word that a command does not have does nothing, and is answered with how it is said", async () => {
+  const said = ["crm-stop --help", "crm-stop wrong deals -h", "crm-resume --help", "migrate x"];
+  const answered = said.map(async (words) => {
+    const [name = "", ...more] = words.split(" ");
+    const program = startCommand(name, ...more);
+    expect([words, await program.ended]).toEqual([words, 1]);
+    expect(program.output()).toMatch(new RegExp(`^Nothing was done\\. Say: ${name}`));
+  });
+  await Promise.all(answered);
+  expect(await database.query("SELECT FROM crm_stop WHERE ended_at IS NULL")).toEqual([]);
+});
+
 /** Jobs of runs that wait for a later moment. */
 async function waiting(): Promise<number> {
   const jobs = await database.query(
