@@ -1,7 +1,6 @@
 import { createApp } from "./app";
 import { CrmStops } from "./connections/crm-stops";
-import { whileOpen } from "./database/data-source";
-import { Database, reachOf } from "./database/database";
+import { withDatabase } from "./database/database";
 import { heldUpOf } from "./database/session";
 import { entities } from "./entities";
 import { lineOf } from "./operator/checks";
@@ -53,8 +52,7 @@ async function probe(config: Config, logger: Logger, [option, tenant, file, ...m
 
 /** With what a service has to speak to the CRM, and without the service. */
 async function probeWith(config: Config, logger: Logger, tenant: string): Promise<ProbeReport> {
-  return whileOpen(config.databaseUrl, { entities, logger }, async ({ url, dataSource }) => {
-    const database = new Database(dataSource, { reach: await reachOf(dataSource) });
+  return withDatabase(config, { entities, logger }, async (database, url) => {
     const stops = new CrmStops(database);
     const crm = crmOf({ config, database, url, metrics: createMetrics(), logger, clock: systemClock }, stops);
     const probed = probeCrm({ ...crm.base, ...crm, requireNoStop: () => stops.requireNone() }, tenant);

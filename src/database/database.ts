@@ -1,7 +1,10 @@
 import { LRUCache } from "lru-cache";
 import type { DataSource, EntityManager, EntityMetadata, ObjectLiteral, ObjectType } from "typeorm";
+import { ServiceError } from "../platform/errors";
+import type { Secret } from "../platform/keyring";
 import { ACROSS_TENANTS_ROLE } from "./application-role";
 import { readLayout } from "./cluster";
+import { appliedMigrations, type DatabaseOptions, whileOpen } from "./data-source";
 import { JointReads } from "./joint-reads";
 import { entityOf, layoutOf, type Row, type Shape } from "./rows";
 import { isNodeAway, type Session } from "./session";
@@ -194,4 +197,23 @@ function verbsOf(asking: Asking, dataSource: DataSource, joint: JointReads | nul
     within: (work, hear) => joint?.within(work, hear) ?? { done: work(), read: null },
     typed: (call) => asking.alone((session) => call(session.manager)),
   };
+}
+
+/** No version of the service has made its tables in this database. */
+export class NoTablesError extends ServiceError {
+  readonly code = "NO_TABLES";
+}
+
+/** The database without a service behind it, for work that ends. @throws NoTablesError, and what `openDatabase` throws */
+export function withDatabase<T>(
+  { databaseUrl }: { databaseUrl: Secret | null },
+  options: Omit<DatabaseOptions, "url">,
+  work: (database: Database, url: Secret) => Promise<T>,
+): Promise<T> {
+  return whileOpen(databaseUrl, options, async ({ url, dataSource }) => {
+    const { names } = await appliedMigrations((sql) => dataSource.query(sql));
+    if (names.length === 0)
+      throw new NoTablesError("This database has no tables of the service: check DATABASE_URL, or run migrate.");
+    return work(new Database(dataSource, { reach: await reachOf(dataSource) }), url);
+  });
 }

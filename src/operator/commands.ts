@@ -15,7 +15,7 @@ import {
   migrationNames,
   whileOpen,
 } from "../database/data-source";
-import { Database, reachOf } from "../database/database";
+import { withDatabase } from "../database/database";
 import { entities } from "../entities/index";
 import { systemClock } from "../platform/clock";
 import type { Config } from "../platform/config";
@@ -54,7 +54,7 @@ async function migrateTables({ databaseUrl }: Config, logger: Logger): Promise<s
 async function rotateKeys(config: Config, logger: Logger): Promise<string> {
   const keyring = new Keyring(config.encryptionKeys);
   const sealings = [new Credentials(keyring), new KeepOut(keyring)];
-  const { resealed, unchanged } = await withDatabase(config, logger, (database) =>
+  const { resealed, unchanged } = await withDatabase(config, { entities, logger }, (database) =>
     resealAll(database, sealings, systemClock, logger),
   );
   return `Secrets of ${resealed} tenant(s) sealed under the first key, ${unchanged} were already.`;
@@ -64,7 +64,7 @@ async function rotateKeys(config: Config, logger: Logger): Promise<string> {
 async function stopCalls(config: Config, logger: Logger, words: string[]): Promise<string> {
   if (words.some((word) => /^-+\w/.test(word))) throw new NotDoneError("Nothing was done. Say: crm-stop [REASON]");
   const reason = words.join(" ").trim() || NO_REASON;
-  const stop = await withDatabase(config, logger, async (database) => {
+  const stop = await withDatabase(config, { entities, logger }, async (database) => {
     const stop = await stopCrm(database, reason, systemClock());
     await sleep(OBEYED_WITHIN_MS);
     return stop;
@@ -75,7 +75,7 @@ Go on with: npm run crm:resume`;
 }
 
 async function resumeCalls(config: Config, logger: Logger): Promise<string> {
-  const wasStopped = await withDatabase(config, logger, (database) => resumeCrm(database, systemClock()));
+  const wasStopped = await withDatabase(config, { entities, logger }, (database) => resumeCrm(database, systemClock()));
   return wasStopped
     ? "Calls to the CRM may be made again; syncs that waited go on within seconds."
     : "Calls to the CRM were not stopped.";
@@ -96,7 +96,7 @@ async function ofTenant(
   if (words.length !== form.split(" ").length - 1 || words.some((word) => word.startsWith("--")))
     throw new NotDoneError(`Say: ${[form, ...known.map((flag) => `[${flag}]`)].join(" ")}`);
   const [name = "", ...more] = words;
-  return withDatabase(config, logger, async (database) => {
+  return withDatabase(config, { entities, logger }, async (database) => {
     const [tenant] = await database.acrossTenants<{ id: number }>(
       "SELECT id FROM tenant WHERE external_id = $1",
       [name],
@@ -161,13 +161,6 @@ const sayTenantErased: OnTenant = async (parts, tenantId) => {
   return `Erased: the connection, the copies and ${gone} other row(s). What stays: the tenant's name and number, and that it was erased.
 Its users are to lose their access at the identity provider: who calls again begins anew. Have the app uninstalled in the CRM.`;
 };
-
-/** The tenant database without a service behind it. */
-function withDatabase<T>(config: Config, logger: Logger, work: (database: Database) => Promise<T>): Promise<T> {
-  return whileOpen(config.databaseUrl, { entities, logger }, async ({ dataSource }) =>
-    work(new Database(dataSource, { reach: await reachOf(dataSource) })),
-  );
-}
 
 /** The tables stayed as they were; the message says why, and what to do. */
 class NotDistributedError extends ServiceError {

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { OBEYED_WITHIN_MS, resumeCrm, stopCrm } from "../../src/connections/crm-stops";
 import { Database } from "../../src/database/database";
+import { createTestDatabase } from "../support/database";
 import { setMapping, writeFields } from "../support/fields";
 import { askNote, posts, writeNote } from "../support/notes";
 import { startProgram } from "../support/processes";
@@ -162,6 +163,18 @@ test("a word that a command does not have does nothing, and is answered with how
   });
   await Promise.all(answered);
   expect(await database.query("SELECT FROM crm_stop WHERE ended_at IS NULL")).toEqual([]);
+});
+
+// Seen red: it ended with PostgreSQL's "relation does not exist" and a stack.
+test("on a database without the service's tables a command says so, and what to look at", async () => {
+  const empty = await createTestDatabase({ empty: true });
+  const program = startProgram("src/main.js", { ...world.environment, DATABASE_URL: empty.url.reveal() }, [
+    "crm-stop",
+    REASON,
+  ]);
+  expect(await program.ended).toBe(1);
+  expect(program.output()).toBe("This database has no tables of the service: check DATABASE_URL, or run migrate.\n");
+  await empty.drop();
 });
 
 /** Jobs of runs that wait for a later moment. */
