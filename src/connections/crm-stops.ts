@@ -70,13 +70,19 @@ export class CrmStops {
 
 export const messageOfStop = ({ reason }: CrmStop): string => new CrmStoppedError(reason).message;
 
-/** @returns the stop that holds: this one, or an earlier one, which keeps its reason */
-export async function stopCrm(database: Database, reason: string, now: Date): Promise<CrmStop> {
+/**
+ * Stops all calls; where that holds already, only the reason is another from now on.
+ * @param reason null: none is given, and that of a stop that holds stays
+ * @returns the stop that holds
+ */
+export async function stopCrm(database: Database, reason: string | null, now: Date): Promise<CrmStop> {
   await database.acrossTenants(
-    `WITH begun AS (
+    `WITH held AS (UPDATE crm_stop SET reason = coalesce($2, reason) WHERE ended_at IS NULL RETURNING 1),
+     begun AS (
        INSERT INTO crm_stop (begun_at, reason)
-       SELECT $1, $2 WHERE NOT EXISTS (SELECT 1 FROM crm_stop WHERE ended_at IS NULL) RETURNING 1)
-     SELECT pg_notify('${CRM_STOP_CHANGED}', '') FROM begun`,
+       SELECT $1, coalesce($2, 'no reason was given.')
+       WHERE NOT EXISTS (SELECT 1 FROM crm_stop WHERE ended_at IS NULL) RETURNING 1)
+     SELECT pg_notify('${CRM_STOP_CHANGED}', '') FROM (TABLE held UNION ALL TABLE begun) AS changed`,
     [now, reason],
   );
   const [stop] = await database.acrossTenants<CrmStop>(PRESENT, [], { since: "instant", reason: "text" });

@@ -27,7 +27,6 @@ import { type ErasingParts, erasePerson, eraseTenant, letPersonIn } from "./eras
 import { exportOf, findPerson, NotDoneError } from "./person";
 
 const KEEP_OUT = "--keep-out";
-const NO_REASON = "no reason was given.";
 
 /** The operator's commands, which run in place of the service; each says what it did. */
 export const COMMANDS: Record<string, (config: Config, logger: Logger, words: string[]) => Promise<string>> = {
@@ -60,10 +59,10 @@ async function rotateKeys(config: Config, logger: Logger): Promise<string> {
   return `Secrets of ${resealed} tenant(s) sealed under the first key, ${unchanged} were already.`;
 }
 
-/** When it resolves, every process that runs begins no further call to the CRM. The stop may be an earlier one. */
+/** When it resolves, every process that runs begins no further call to the CRM. Said again, it gives the stop another reason. */
 async function stopCalls(config: Config, logger: Logger, words: string[]): Promise<string> {
   if (words.some((word) => /^-+\w/.test(word))) throw new NotDoneError("Nothing was done. Say: crm-stop [REASON]");
-  const reason = words.join(" ").trim() || NO_REASON;
+  const reason = words.join(" ").trim() || null;
   const stop = await withDatabase(config, { entities, logger }, async (database) => {
     const stop = await stopCrm(database, reason, systemClock());
     await sleep(OBEYED_WITHIN_MS);

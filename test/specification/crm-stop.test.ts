@@ -129,9 +129,14 @@ test("a token renewal is not sent either, and is no open attempt afterwards", as
   expect(simulator.log.of("POST", "/oauth/token")).toHaveLength(1);
 });
 
-test("a stop that holds keeps its reason, and stopping or resuming twice is no mistake", async () => {
-  await stopCrm(db, REASON, new Date());
-  expect(await command("crm-stop", "Another reason.")).toContain(REASON);
+// Seen red: the second reason was thrown away, and the command ended with 0.
+test("a reason said again corrects that of the stop that holds, which goes on; without one it stays", async () => {
+  const [one] = services as [Service];
+  const { since } = await stopCrm(db, "A typo.", new Date());
+  expect(await command("crm-stop", REASON)).toContain(`Stopped since ${since.toISOString()}: ${REASON}`);
+  await until("customers are told", async () => (await troubleSeenBy(one))?.message.includes(REASON));
+  expect(await command("crm-stop")).toContain(REASON);
+  expect(await database.query("SELECT reason FROM crm_stop WHERE ended_at IS NULL")).toEqual([{ reason: REASON }]);
   expect(await resumeCrm(db, new Date())).toBe(true);
   expect(await command("crm-resume")).toContain("were not stopped");
 });
