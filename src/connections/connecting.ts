@@ -110,12 +110,15 @@ const unavailable = (message: string): Refusal => refused("CRM_UNAVAILABLE", mes
 export class Connecting {
   constructor(private readonly parts: ConnectingParts) {}
 
-  /** Why connecting would be refused to this actor now; null where it would be allowed. */
-  async refusal(actor: Actor): Promise<PolicyRefusal | "ANOTHER_CRM_CONNECTED" | null> {
+  /** Why {@link start} would refuse this actor now; null where it would not. */
+  async refusal(actor: Actor): Promise<ConnectRefusal | null> {
     const policy = refusalToConnect(actor);
     if (policy) return policy;
-    const connection = await readConnection(this.parts.database.tenant(actor.tenantId));
-    return connection?.state === "CONNECTED" ? "ANOTHER_CRM_CONNECTED" : null;
+    const { database, clock, stopped } = this.parts;
+    const scope = database.tenant(actor.tenantId);
+    const asked = [barred(actor, scope), stopped(), consentsResumeAt(scope, clock())] as const;
+    const [code, stop, retryAt] = await Promise.all(asked);
+    return code ?? stop?.code ?? (retryAt && "LIMIT_REACHED");
   }
 
   async start(actor: Actor): Promise<Outcome<{ authorizationUrl: string; expiresAt: Date }, ConnectRefusal>> {
@@ -157,9 +160,9 @@ export class Connecting {
     return this.#store(actor, input.state, validated.value);
   }
 
-  /** Why neither a consent may begin nor one be completed; role and plan are noted. */
+  /** {@link barred}, where role and plan are noted. */
   async #refusalNoted(actor: Actor, operation: string): Promise<Refusal | null> {
-    const code = await this.refusal(actor);
+    const code = await barred(actor, this.parts.database.tenant(actor.tenantId));
     if (!code) return null;
     if (code === "ANOTHER_CRM_CONNECTED") return this.#reject(actor, refused(code, MESSAGES[code]));
     return refusedByPolicy(this.parts, actor, operation, refused(code, MESSAGES[code]));
@@ -286,6 +289,14 @@ export function admit(
 }
 
 const hashOf = (state: string) => createHash("sha256").update(state).digest();
+
+/** Why neither a consent may begin nor one be completed; null where both may. */
+async function barred(actor: Actor, scope: TenantScope): Promise<PolicyRefusal | "ANOTHER_CRM_CONNECTED" | null> {
+  const policy = refusalToConnect(actor);
+  if (policy) return policy;
+  const connection = await readConnection(scope);
+  return connection?.state === "CONNECTED" ? "ANOTHER_CRM_CONNECTED" : null;
+}
 
 /** Makes the `state` of one consent: random, bound to the actor, good for ten minutes, stored as a hash only. */
 async function issueState(scope: TenantScope, actor: Actor, now: Date): Promise<{ state: string; expiresAt: Date }> {

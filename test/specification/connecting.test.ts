@@ -143,6 +143,9 @@ describe("consents that are begun and not ended", () => {
     ... on Refusal { code message retryAt } } }`;
   type Started = { startConnect: { authorizationUrl?: string; expiresAt?: string; code?: string; retryAt?: string } };
   const start = async (as: ActorClaims) => (await service.ask<Started>(START, {}, as)).data.startConnect;
+  const toldBefore = async (as: ActorClaims) =>
+    dataOf(await service.ask<{ viewer: { connectRefusal: string | null } }>("{ viewer { connectRefusal } }", {}, as))
+      .viewer.connectRefusal;
   const codes = (answers: Started["startConnect"][]) => answers.map(({ code }) => code ?? "STARTED");
   const events = (tenant?: string) =>
     database.query<{ action: string; code: string | null; count: number }>(
@@ -182,7 +185,10 @@ describe("consents that are begun and not ended", () => {
     });
     dataOf(await service.ask("mutation { disconnect { __typename } }", {}, as));
     expect(codes([await start(as)])).toEqual(["LIMIT_REACHED"]);
+    // Seen red: the button was offered, and refused.
+    expect(await toldBefore(as)).toBe("LIMIT_REACHED");
     now = new Date(now.getTime() + 600_000);
+    expect(await toldBefore(as)).toBeNull();
     expect(codes([await start(as)])).toEqual(["STARTED"]);
   });
 });

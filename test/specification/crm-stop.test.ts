@@ -90,6 +90,10 @@ test("after crm:stop no process calls the CRM, every customer is told why, and a
       ),
     );
     expect(startConnect).toMatchObject({ code: "CRM_UNAVAILABLE", message: expect.stringContaining(REASON) });
+    const { viewer } = dataOf(
+      await service.ask<{ viewer: object }>("{ viewer { connectRefusal } }", {}, { tenant: "newcomer" }),
+    );
+    expect(viewer).toEqual({ connectRefusal: "CRM_UNAVAILABLE" });
     const state = String(begun.shift());
     const refused = await completeConsent(
       service,
