@@ -131,7 +131,7 @@ const syncMetrics = (registers: Registry[]): SyncMetrics => ({
   }),
   syncRuns: new Counter({
     name: "sync_runs_total",
-    help: "Ended sync runs: SUCCEEDED, or the code of their failure.",
+    help: "Ended sync runs: SUCCEEDED, MISCONFIGURED (the app registration), or the code of their failure.",
     labelNames: ["kind", "outcome"],
     registers,
   }),

@@ -304,7 +304,7 @@ export class SyncEngine {
       }
       return ended;
     });
-    this.parts.metrics?.syncRuns.inc({ kind: run.kind, outcome: failure?.code ?? "SUCCEEDED" });
+    this.parts.metrics?.syncRuns.inc({ kind: run.kind, outcome: reason?.outcome ?? failure?.code ?? "SUCCEEDED" });
     const counted = totals(await readSteps(copyOf(context), run.runId));
     if (failure) logger.warn({ ...counted, code: failure.code }, "a sync run failed");
     else logger.info(counted, "a sync run succeeded");

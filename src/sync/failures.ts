@@ -21,6 +21,8 @@ export interface RunFailure {
   code: SyncErrorCode;
   /** For the customer's admin: what happened and what to do. */
   message: string;
+  /** Where the operator is to count it as something else than its code. */
+  outcome?: "MISCONFIGURED";
 }
 
 /** A gap is named for the failure of the request that left it. */
@@ -65,7 +67,8 @@ export function failureOf(error: unknown): RunFailure | null {
   if (error instanceof CrmError) return BY_CRM_FAILURE[error.code];
   if (error instanceof NeedsReauthorizationError) return { code: "NEEDS_REAUTHORIZATION", message: error.message };
   if (error instanceof OAuthError && error.code === "MISCONFIGURED") {
-    return { code: "INTERNAL", message: "The CRM does not accept this service's app registration. Tell the operator." };
+    const message = "The CRM does not accept this service's app registration. Tell the operator.";
+    return { code: "INTERNAL", message, outcome: error.code };
   }
   // Whose a renewed token is was not said, and why not: for want of a right, or of tokens.
   if (error instanceof OAuthError && error.cause instanceof CrmError && ASKED_WHO.has(error.cause.code)) {

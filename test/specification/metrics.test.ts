@@ -1,7 +1,8 @@
 import { freePort } from "../../src/database/embedded/programs";
 import type { Service } from "../support/service";
 import { subscribe } from "../support/sockets";
-import { connect, syncAgain, until } from "../support/stories";
+import { connect, dataOf, syncAgain, syncEnds, until } from "../support/stories";
+import { makeStale } from "../support/tokens";
 import { useCrm } from "../support/world";
 
 let service: Service;
@@ -29,6 +30,18 @@ test("calls, pages, records and runs are counted as they happened", async () => 
   const [{ n }] = (await database.query("SELECT count(*)::int AS n FROM person")) as [{ n: number }];
   expect(await metric('sync_records_total{resource="PERSONS",outcome="written"}')).toBe(n);
   expect(await metric('sync_runs_total{kind="FULL",outcome="SUCCEEDED"}')).toBe(1);
+});
+
+// Seen red: it was INTERNAL, which wakes whoever mends bugs.
+test("a run that ends for the app registration is counted as that, and not as a bug of ours", async () => {
+  const ended = (outcome: string) => metric(`sync_runs_total{kind="INCREMENTAL",outcome="${outcome}"}`);
+  simulator.control.fail({ match: "/oauth/token", with: { status: 401, body: '{"error":"invalid_client"}' } });
+  await makeStale(database, "acme");
+  dataOf(await service.ask("mutation { requestSync { __typename } }"));
+  expect(await syncEnds(service)).toMatchObject({ state: "FAILED", error: { code: "INTERNAL" } });
+  await until("it is counted", async () => (await ended("MISCONFIGURED")) === 1);
+  expect(await ended("INTERNAL")).toBe(0);
+  simulator.control.clearFaults();
 });
 
 // Seen red: a list that was never read to its end has no watermark, and nothing was told of it.
