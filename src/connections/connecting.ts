@@ -104,6 +104,15 @@ const VOID_CONSENT: Refusal = refused(
   "This authorization was not started by you, was used already, is older than ten minutes or was ended by a disconnect. Start again.",
 );
 const rejected = (message: string): Refusal => refused("AUTHORIZATION_REJECTED", message);
+/** A user's "Cancel" as the CRM's documents call it, and as its SDK does. Any other error is the CRM's, or our registration's. */
+const CANCELLED: ReadonlySet<string | null> = new Set(["user_denied", "access_denied"]);
+const CANCELLED_IN_CRM: Refusal = refused(
+  "AUTHORIZATION_DENIED_BY_USER",
+  "The authorization was cancelled in the CRM. Nothing was changed.",
+);
+const ERROR_OF_CRM = rejected(
+  "The CRM answered with an error instead of an authorization. Nothing was changed. Start again; if it comes again, tell the operator.",
+);
 const unavailable = (message: string): Refusal => refused("CRM_UNAVAILABLE", message);
 
 /** Connecting a CRM (specification 3): the browser's consent, then code, token and `users/me`, and only then anything stored. */
@@ -152,8 +161,9 @@ export class Connecting {
       return this.#reject(actor, VOID_CONSENT);
     }
     if (input.error || !input.code) {
-      const message = "The authorization was cancelled in the CRM. Nothing was changed.";
-      return this.#reject(actor, refused("AUTHORIZATION_DENIED_BY_USER", message), input.state);
+      if (CANCELLED.has(input.error)) return this.#reject(actor, CANCELLED_IN_CRM, input.state);
+      this.parts.logger.warn({ error: input.error }, "the CRM's redirect brought an error instead of a code");
+      return this.#reject(actor, ERROR_OF_CRM, input.state);
     }
     const validated = await this.#validate(input.code);
     if (!validated.ok) return this.#reject(actor, validated, input.state);

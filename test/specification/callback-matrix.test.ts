@@ -155,10 +155,14 @@ const requests = (rows: { table: string }[]) => rows.filter(({ table }) => table
 
 test.each([
   ["cancels in the CRM", () => ({ error: "user_denied" }), "AUTHORIZATION_DENIED_BY_USER"],
+  ["cancels, as the CRM's SDK has it", () => ({ error: "access_denied" }), "AUTHORIZATION_DENIED_BY_USER"],
+  // Seen red: whatever went wrong at the CRM was the user's cancellation.
+  ["meets a fault of the CRM", () => ({ error: "server_error" }), "AUTHORIZATION_REJECTED"],
+  ["meets a wrong registration", () => ({ error: "invalid_scope" }), "AUTHORIZATION_REJECTED"],
   [
     "brings a code beside an error",
     () => ({ error: "x", code: simulator.control.approve() }),
-    "AUTHORIZATION_DENIED_BY_USER",
+    "AUTHORIZATION_REJECTED",
   ],
 ])("a user who %s is told so; the state is used up and nothing else changes", async (_what, make, code) => {
   const as = newcomer();
