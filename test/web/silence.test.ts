@@ -1,5 +1,5 @@
 import type { Page } from "playwright-core";
-import { noJobIsDue } from "../support/stories";
+import { noJobIsDue, until } from "../support/stories";
 import { useStarted } from "../support/world";
 import { findings, screenshot } from "./support/browser";
 import { startProduct } from "./support/product";
@@ -89,6 +89,41 @@ test("a keyboard is enough: each change takes the focus where the next one is ma
   await page.locator("[aria-live=polite]").filter({ hasText: "The settings are saved" }).waitFor();
   await page.getByRole("region", { name: "What the change would do" }).and(page.locator(":focus")).waitFor();
   expect(await stored()).toMatchObject([{ thresholds: [{ code: "STALLED_IN_STAGE", days: 3_000 }] }]);
+});
+
+// Seen red: it was shown as "No contact for", and saving changed that.
+test("times are shown as times, and a code of a later service as itself, which saving leaves as it is", async () => {
+  const { service } = product;
+  await service.ask(`mutation { setQuietSettings(input: { businessDays: true, twoWayActivityTypes: [], thresholds: [
+    { code: CLOSE_DATE_PUSHED, days: 3 }, { code: GHOSTED, days: 9 }] }) { __typename } }`);
+  const other = await product.signIn("admin");
+  await other.goto(`${service.url}/quiet/settings`);
+  const when = other.getByRole("combobox", { name: "When" }).first();
+  const times = other.getByRole("textbox", { name: "Times" });
+  await times.waitFor();
+  expect(await when.locator("option:checked").innerText()).toBe("The close date was moved later");
+  await times.fill("101");
+  await other.getByText("Times from 1 to 100.").waitFor();
+  await times.fill("4");
+  await other.getByRole("button", { name: "Save" }).click();
+  await other.getByText("Nothing is changed.").waitFor();
+  const pushed = { code: "CLOSE_DATE_PUSHED", days: 4 };
+  expect(await stored()).toMatchObject([{ thresholds: [pushed, { code: "GHOSTED", days: 9 }] }]);
+
+  const sent: string[] = [];
+  await other.route("**/graphql", async (route) => {
+    sent.push(route.request().postData() ?? "");
+    if (!sent.at(-1)?.includes("query Silence {")) return route.continue();
+    const response = await route.fetch();
+    await route.fulfill({ response, body: (await response.text()).replaceAll("GHOSTED", "OF_TOMORROW") });
+  });
+  await other.reload();
+  await times.fill("5");
+  const last = other.getByRole("combobox", { name: "When" }).last();
+  expect(await last.locator("option:checked").innerText()).toBe("OF_TOMORROW");
+  await until("it is sent as it came", async () => sent.some((body) => body.includes('"code":"OF_TOMORROW","days":9')));
+  await other.unrouteAll({ behavior: "wait" });
+  await other.context().close();
 });
 
 test("a member sees what holds, and why it is not theirs to change; on a small screen, too", async () => {

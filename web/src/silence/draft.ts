@@ -19,24 +19,38 @@ export interface Line {
   days: string;
 }
 
-const MOST_DAYS = 3_650;
-
 interface Reason {
   code: QuietReasonCode;
   text: string;
+  /** What its number counts. */
+  unit: "Days" | "Times";
   least: 0 | 1;
+  most: number;
 }
 
-/** Those whose days may be set, in the words of a seller. */
+const ofDays = (code: QuietReasonCode, text: string, least: 0 | 1): Reason => ({
+  code,
+  text,
+  unit: "Days",
+  least,
+  most: 3_650,
+});
+
+/** Those whose days or times may be set, in the words of a seller. */
 export const REASONS: readonly Reason[] = [
-  { code: "NO_RECENT_ACTIVITY", text: "No contact for", least: 1 },
-  { code: "GHOSTED", text: "The buyer has not answered for", least: 1 },
-  { code: "NEVER_REPLIED", text: "The buyer has never answered for", least: 1 },
-  { code: "NO_NEXT_STEP", text: "Nothing is planned for", least: 0 },
-  { code: "NEXT_STEP_OVERDUE", text: "The next step is overdue for", least: 0 },
-  { code: "STALLED_IN_STAGE", text: "In its stage for", least: 1 },
-  { code: "CLOSE_DATE_PASSED", text: "The close date has passed for", least: 0 },
+  ofDays("NO_RECENT_ACTIVITY", "No contact for", 1),
+  ofDays("GHOSTED", "The buyer has not answered for", 1),
+  ofDays("NEVER_REPLIED", "The buyer has never answered for", 1),
+  ofDays("NO_NEXT_STEP", "Nothing is planned for", 0),
+  ofDays("NEXT_STEP_OVERDUE", "The next step is overdue for", 0),
+  ofDays("STALLED_IN_STAGE", "In its stage for", 1),
+  ofDays("CLOSE_DATE_PASSED", "The close date has passed for", 0),
+  { code: "CLOSE_DATE_PUSHED", text: "The close date was moved later", unit: "Times", least: 1, most: 100 },
 ];
+
+/** One that a newer service knows shows its code, and goes back as it came. */
+export const reasonOf = (code: QuietReasonCode): Reason =>
+  REASONS.find((reason) => reason.code === code) ?? ofDays(code, code, 0);
 
 type Settings = SilenceQuery["quietSettings"];
 
@@ -53,9 +67,9 @@ export function draftOf(settings: Settings): Draft {
 
 /** What is wrong with a line, and how to mend it; null: nothing. */
 export function faultOf({ code, days, scope, key }: Line, lines: readonly Line[]): string | null {
-  const least = REASONS.find((reason) => reason.code === code)?.least ?? 0;
+  const { unit, least, most } = reasonOf(code);
   const count = /^\d+$/.test(days.trim()) ? Number(days) : Number.NaN;
-  if (!(count >= least && count <= MOST_DAYS)) return `Days from ${least} to ${MOST_DAYS}.`;
+  if (!(count >= least && count <= most)) return `${unit} from ${least} to ${most}.`;
   const first = lines.find((other) => other.code === code && other.scope === scope);
   return first && first.key !== key ? "The same is said above for the same deals." : null;
 }

@@ -1,8 +1,8 @@
 import { useEffect, useId, useRef, useState } from "react";
-import type { QuietReasonCode, SilenceQuery } from "../api/operations.generated";
+import type { SilenceQuery } from "../api/operations.generated";
 import { Choice } from "../ui/choice";
 import { Button, Card } from "../ui/parts";
-import { faultOf, type Line, REASONS } from "./draft";
+import { faultOf, type Line, REASONS, reasonOf } from "./draft";
 
 type Pipelines = SilenceQuery["connection"]["pipelines"];
 
@@ -65,6 +65,7 @@ interface ThresholdProps {
 
 function Threshold({ line, fault, pipelines, isAdded, onChange, onRemove }: ThresholdProps) {
   const { scope, code, days } = line;
+  const { text, unit } = reasonOf(code);
   const id = useId();
   const parts = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -82,9 +83,10 @@ function Threshold({ line, fault, pipelines, isAdded, onChange, onRemove }: Thre
             {reason.text}
           </option>
         ))}
+        {text === code && <option value={code}>{code}</option>}
       </Choice>
       <div className="field days">
-        <label htmlFor={id}>Days</label>
+        <label htmlFor={id}>{unit}</label>
         <input
           id={id}
           className="input"
@@ -96,7 +98,7 @@ function Threshold({ line, fault, pipelines, isAdded, onChange, onRemove }: Thre
         />
       </div>
       <Scope scope={scope} pipelines={pipelines} onChange={onChange} />
-      <Button aria-label={`Remove: ${nameOf(code)} ${days} days`} onClick={onRemove}>
+      <Button aria-label={`Remove: ${text} ${days} ${unit.toLowerCase()}`} onClick={onRemove}>
         Remove
       </Button>
       <span id={`${id}-fault`} className="small fault" aria-live="polite">
@@ -105,8 +107,6 @@ function Threshold({ line, fault, pipelines, isAdded, onChange, onRemove }: Thre
     </div>
   );
 }
-
-const nameOf = (code: QuietReasonCode) => REASONS.find((reason) => reason.code === code)?.text ?? code;
 
 function Scope({ scope, pipelines, onChange }: Pick<ThresholdProps, "pipelines" | "onChange"> & { scope: string }) {
   return (
