@@ -13,6 +13,7 @@ import { type CrmOAuth, type Grant, OAuthError } from "../crm/oauth";
 import type { CrmCurrentUser } from "../crm/parsing/records";
 import type { Database, TenantScope } from "../database/database";
 import { AuthorizationRequestRow, CredentialRow, RenewalAttemptRow } from "../entities/connection";
+import { KeptSnoozeRow } from "../entities/deal";
 import { FieldMappingRow } from "../entities/writeback";
 import { type Clock, MINUTE_MS } from "../platform/clock";
 import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
@@ -25,7 +26,7 @@ import {
   moveToNotConnected,
   readConnection,
 } from "./connection";
-import { createCopy, type EndsSync, retireCopy } from "./copies";
+import { createCopy, type EndsSync, keepSnoozes, retireCopy } from "./copies";
 import type { Credentials } from "./credentials";
 import { ownerOf } from "./grants";
 import type { KeepOut } from "./keep-out";
@@ -275,9 +276,13 @@ export class Connecting {
     return recordAudit(scope, logger, { action: "REAUTHORIZED", actor, at, code });
   }
 
-  /** Another user sees other records than what an earlier copy holds, so that one goes. */
+  /** Another user sees other records than what an earlier copy holds, so that one goes; what was said of its deals stays. */
   async #newCopy(scope: TenantScope, { copyId }: LockedConnection, user: CrmCurrentUser, now: Date): Promise<number> {
-    if (copyId !== null) await retireCopy(scope, copyId, this.parts.startsSync);
+    if (copyId !== null) {
+      await retireCopy(scope, copyId, this.parts.startsSync);
+      // Afterwards: who snoozes a deal at this moment is waited for.
+      await keepSnoozes({ ...scope, copyId }, null, now);
+    }
     return createCopy(scope, user, now);
   }
 }
@@ -381,10 +386,10 @@ export class Disconnecting {
 
 /**
  * Tokens, begun renewals, and consents, whoever started them: who disconnects does not expect that a browser tab connects
- * again. And the chosen fields.
+ * again. And the chosen fields, and what was said of deals.
  */
 async function forget({ tenantId, typed }: TenantScope): Promise<void> {
-  for (const entity of [CredentialRow, RenewalAttemptRow, AuthorizationRequestRow, FieldMappingRow]) {
+  for (const entity of [CredentialRow, RenewalAttemptRow, AuthorizationRequestRow, FieldMappingRow, KeptSnoozeRow]) {
     await typed((orm) => orm.delete(entity, { tenantId }));
   }
 }

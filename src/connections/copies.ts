@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { CrmCurrentUser } from "../crm/parsing/records";
-import type { Database, TenantScope } from "../database/database";
+import type { CopyScope, Database, TenantScope } from "../database/database";
 import { enqueueJob, hasLiveJob, type JobKind } from "../database/jobs";
 import { inBatches } from "../database/keyset";
 import { SyncedCopyRow } from "../entities/connection";
@@ -92,6 +92,26 @@ export async function retireCopy(scope: TenantScope, copyId: number, endsSync: E
   await endsSync.cancelRuns(scope, copyId);
   await enqueueJob(scope, PURGE_COPY, { tenantId: scope.tenantId, copyId });
 }
+
+/** Keeps the snoozes of deals whose rows go: a person has said them, and a deal may come back. @param dealIds null: all deals */
+export async function keepSnoozes(
+  { tenantId, copyId, rows }: CopyScope,
+  dealIds: readonly number[] | null,
+  now: Date,
+): Promise<void> {
+  await rows(
+    `WITH ended AS (DELETE FROM kept_snooze WHERE tenant_id = $1 AND snooze_ends_at <= $3)
+     INSERT INTO kept_snooze (tenant_id, crm_company_id, deal_id, ${SNOOZE})
+     SELECT d.tenant_id, s.crm_company_id, d.crm_id, ${SNOOZE}
+     FROM deal d JOIN synced_copy s ON s.tenant_id = $1 AND s.id = $2
+     WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.snooze_ends_at > $3 AND ($4::bigint[] IS NULL OR d.crm_id = ANY ($4))
+     ON CONFLICT DO NOTHING`,
+    [tenantId, copyId, now, dealIds],
+  );
+}
+
+/** SQL: what of a deal's row is a snooze. */
+export const SNOOZE = "snooze_reason, snoozed_by, snoozed_at, snoozed_until, snooze_ends_at";
 
 const COPY_REF = z.object({ tenantId: z.int(), copyId: z.int() });
 export type CopyRef = z.infer<typeof COPY_REF>;

@@ -1,6 +1,6 @@
-import { Check, Column, Entity, Index, PrimaryColumn, PrimaryGeneratedColumn } from "typeorm";
+import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn, PrimaryGeneratedColumn } from "typeorm";
 import { OwnedRecord } from "./records";
-import { OfCopy } from "./tenant";
+import { OfCopy, OfTenant, TenantRow } from "./tenant";
 
 @Entity("deal")
 @Index("deal_by_person", ["tenantId", "copyId", "personId"])
@@ -100,6 +100,32 @@ export class DealRow extends OwnedRecord {
 
   @Column("text", { nullable: true })
   lostReason!: string | null;
+}
+
+/** A snooze of a deal that its tenant's copy does not hold now: it waits there for the deal to be shown again. */
+@Entity("kept_snooze")
+@ForeignKey(() => TenantRow, ["tenantId"], ["id"], { name: "kept_snooze_tenant_fkey" })
+export class KeptSnoozeRow extends OfTenant {
+  @PrimaryColumn("bigint")
+  crmCompanyId!: number;
+
+  @PrimaryColumn("bigint")
+  dealId!: number;
+
+  @Column("text")
+  snoozeReason!: string;
+
+  @Column("text")
+  snoozedBy!: string;
+
+  @Column("timestamptz")
+  snoozedAt!: Date;
+
+  @Column("timestamptz")
+  snoozedUntil!: Date;
+
+  @Column("timestamptz")
+  snoozeEndsAt!: Date;
 }
 
 @Entity("deal_participant")

@@ -2,7 +2,7 @@ import type { Database } from "../database/database";
 import type { KeyedTable } from "../database/keyset";
 import { AuthorizationRequestRow, ConnectionRow, CredentialRow, RenewalAttemptRow, SyncedCopyRow } from "./connection";
 import { CrmBudgetRow, CrmFieldRow, CrmUserRow, FieldListRow, PipelineRow, StageRow } from "./crm-company";
-import { DealChangeRow, DealParticipantRow, DealRow } from "./deal";
+import { DealChangeRow, DealParticipantRow, DealRow, KeptSnoozeRow } from "./deal";
 import { MatchedRecordRow, MeetingAttendeeRow, MeetingMatchRow, MeetingRow } from "./meeting";
 import { ActivityRow, NoteRow, OrganizationRow, PersonAddressRow, PersonRow } from "./records";
 import { ComingSilenceRow, DealSilenceRow, JudgedCopyRow } from "./silence";
@@ -41,6 +41,7 @@ export const entities = [
   KeptOutAddressRow,
   KeptOutKeyRow,
   KeptOutPersonRow,
+  KeptSnoozeRow,
   MatchedRecordRow,
   MeetingAttendeeRow,
   MeetingMatchRow,

@@ -1,3 +1,4 @@
+import { keepSnoozes, SNOOZE } from "../connections/copies";
 import {
   changesOf,
   type DealChange,
@@ -200,6 +201,10 @@ export const writeDeals: Writer<crm.CrmDeal> = (page) => {
       copy,
       written.ids.filter((id) => alone.has(id)),
     );
+    await giveSnoozes(
+      copy,
+      written.rows.flatMap(({ id, told }) => (told === "NEW" ? [id] : [])),
+    );
     await writeChanges(copy, [...written.rows.flatMap(changesOf), ...cleared], now);
     return written;
   };
@@ -220,6 +225,21 @@ function dealRow({ id, deleted, status, ...deal }: crm.CrmDeal): Synced<SaidOfDe
     participantsOnceKnown: deal.participantsCount === 0,
     ...deal,
   };
+}
+
+/** Gives deals that have just come into the copy the snoozes that are kept of them. */
+async function giveSnoozes({ tenantId, copyId, rows }: CopyScope, dealIds: readonly number[]): Promise<void> {
+  if (dealIds.length === 0) return;
+  await rows(
+    `WITH kept AS (
+       DELETE FROM kept_snooze WHERE tenant_id = $1 AND deal_id = ANY ($3) AND crm_company_id = (
+         SELECT s.crm_company_id FROM synced_copy s WHERE s.tenant_id = $1 AND s.id = $2)
+       RETURNING deal_id, ${SNOOZE}
+     )
+     UPDATE deal d SET (${SNOOZE}) = (kept.${SNOOZE.replaceAll(", ", ", kept.")}) FROM kept
+     WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = ANY ($3) AND d.crm_id = kept.deal_id`,
+    [tenantId, copyId, dealIds],
+  );
 }
 
 /** A deal with no participants needs no request to know them. */
@@ -313,6 +333,7 @@ export async function removeRecords(
   if (ids.length === 0) return 0;
   const { tenantId, copyId, rows, metadata } = copy;
   if (entity === PersonRow) await leaveDeals(copy, ids, now);
+  if (entity === DealRow) await keepSnoozes(copy, ids, now);
   for (const sql of DEPENDENTS.get(entity) ?? []) await rows(sql, [tenantId, copyId, ids]);
   const { tableName } = metadata(entity);
   const gone = await rows(

@@ -208,6 +208,56 @@ test("what cannot be snoozed is refused in words, and nothing is stored", async 
   expect(await dumpState(database)).toEqual(before);
 });
 
+// Seen red: a snooze that went with the deal's row.
+test("it outlives its deal's way out of sight and back, by whatever way, and a re-authorization by a colleague", async () => {
+  const { dealId, ownerId } = simulator.company.stories.singleDeal;
+  simulator.control.change("deal", dealId, { status: "open" });
+  await sync();
+  const { deal } = await snooze(await idOf(dealId), later(60 * DAY_MS), "Back in spring.");
+  const isBack = async () => expect((await shown(await idOf(dealId))).snooze).toEqual(deal?.snooze);
+  simulator.control.remove("deal", dealId);
+  await sync();
+  await expect(idOf(dealId)).rejects.toThrow("is not matched");
+  simulator.control.change("deal", dealId, { status: "open", is_deleted: false });
+  await sync();
+  await isBack();
+  expect(await listed(true)).toEqual([await idOf(dealId)]);
+  simulator.control.narrow(ownerId, "nothing");
+  for (let walk = 0; walk < 3; walk += 1) await sync("RECONCILE");
+  await expect(idOf(dealId)).rejects.toThrow("is not matched");
+  simulator.control.narrow(ownerId, "everything");
+  await sync("RECONCILE");
+  await isBack();
+  simulator.control.revoke(ownerId);
+  aheadMs += 61 * MINUTE_MS;
+  await expect(sync()).rejects.toThrow();
+  const colleague = [...simulator.company.users.values()].find(
+    ({ id, is_admin, active_flag }) => id !== ownerId && is_admin === 1 && active_flag,
+  );
+  simulator.control.signIn(colleague?.id ?? 0);
+  await connect(service, simulator);
+  await syncEnds(service);
+  await noJobIsDue(database);
+  await isBack();
+  expect(await database.query("SELECT 1 FROM kept_snooze")).toEqual([]);
+  await wake(await idOf(dealId));
+});
+
+test("a snooze of a deal that is out of sight goes with a disconnect", async () => {
+  const { dealId } = simulator.company.stories.ghosted;
+  await snooze(await idOf(dealId), later(30 * DAY_MS), "Out of sight.");
+  simulator.control.remove("deal", dealId);
+  await sync();
+  expect(await database.query("SELECT snooze_reason FROM kept_snooze")).toEqual([{ snooze_reason: "Out of sight." }]);
+  dataOf(await service.ask("mutation { disconnect { __typename } }"));
+  expect(await database.query("SELECT 1 FROM kept_snooze")).toEqual([]);
+  simulator.control.change("deal", dealId, { status: "open", is_deleted: false });
+  await connect(service, simulator);
+  await syncEnds(service);
+  await noJobIsDue(database);
+  expect((await shown(await idOf(dealId))).snooze).toBeNull();
+});
+
 test("a snooze goes with the copy when the CRM is disconnected", async () => {
   const id = await idOf(simulator.company.stories.ghosted.dealId);
   await snooze(id, later(30 * DAY_MS), "Until the very end.");

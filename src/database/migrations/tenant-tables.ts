@@ -135,6 +135,13 @@ CREATE TABLE field_mapping (
   CONSTRAINT field_mapping_tenant_fkey FOREIGN KEY (tenant_id) REFERENCES tenant (id)
 );
 
+CREATE TABLE kept_snooze (
+  tenant_id bigint NOT NULL, crm_company_id bigint NOT NULL, deal_id bigint NOT NULL, snooze_reason text NOT NULL,
+  snoozed_by text NOT NULL, snoozed_at timestamptz NOT NULL, snoozed_until timestamptz NOT NULL, snooze_ends_at timestamptz NOT NULL,
+  CONSTRAINT kept_snooze_pkey PRIMARY KEY (tenant_id, crm_company_id, deal_id),
+  CONSTRAINT kept_snooze_tenant_fkey FOREIGN KEY (tenant_id) REFERENCES tenant (id)
+);
+
 CREATE TABLE sync_run (
   tenant_id bigint NOT NULL,
   id uuid NOT NULL,
