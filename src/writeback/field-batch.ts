@@ -16,6 +16,7 @@ import {
   type TargetsRefusal,
   targetOf,
 } from "./targets";
+import { inSight } from "./writing";
 
 export interface AskedField {
   entity: MatchedEntity;
@@ -161,7 +162,7 @@ type Attempt = { seen: CrmCustomFields } | { failure: WriteFailure | null };
  * stays UNKNOWN unless a later answer shows it.
  */
 export async function writeRecord(
-  api: Pick<CrmApi, "setCustomFields">,
+  api: Pick<CrmApi, "setCustomFields" | "isShown">,
   record: CrmRecordRef,
   batch: Batch,
 ): Promise<RecordReport> {
@@ -169,6 +170,8 @@ export async function writeRecord(
   if ("seen" in together) {
     return { outcomes: batch.map((field) => seenAs(field, together.seen)), seen: together.seen, stop: null };
   }
+  const failure = await inSight(api, record, together.failure);
+  if (failure !== together.failure) return { outcomes: batch.map(() => failed({ failure })), seen: null, stop: null };
   const outcomes: WriteOutcome[] = [];
   let seen: CrmCustomFields | null = null;
   let stop = stopOf(together);

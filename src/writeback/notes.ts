@@ -22,6 +22,7 @@ import {
   callsToWrite,
   hashOf,
   type Intent,
+  inSight,
   settleFound,
   type WritebackParts,
   Writing,
@@ -119,19 +120,18 @@ export class NoteWrites {
   async #send(receipt: NoteWriteRow, html: string): Promise<NoteWriteRow[]> {
     const { keepOut, logger } = this.parts;
     const { tenantId, id, copyId, entity, targetId } = receipt;
-    const found = await callsToWrite(this.parts, receipt)
-      .createNote({ entity, id: targetId }, html)
-      .then(
-        ({ correlationId, ...made }): Found => {
-          logger.info({ tenantId, writeId: id, correlationId }, "a note was written to the CRM");
-          return written(keepOut, made.id, made.note, copyId);
-        },
-        (error: unknown): Found => {
-          const failure = certainFailureOf(error);
-          logger.warn({ tenantId, writeId: id, err: error, certain: failure !== null }, "a note was not seen written");
-          return { outcome: failure ? { state: "FAILED", failure } : { state: "UNKNOWN" } };
-        },
-      );
+    const [api, target] = [callsToWrite(this.parts, receipt), { entity, id: targetId }];
+    const found = await api.createNote(target, html).then(
+      ({ correlationId, ...made }): Found => {
+        logger.info({ tenantId, writeId: id, correlationId }, "a note was written to the CRM");
+        return written(keepOut, made.id, made.note, copyId);
+      },
+      async (error: unknown): Promise<Found> => {
+        const failure = await inSight(api, target, certainFailureOf(error));
+        logger.warn({ tenantId, writeId: id, err: error, certain: failure !== null }, "a note was not seen written");
+        return { outcome: failure ? { state: "FAILED", failure } : { state: "UNKNOWN" } };
+      },
+    );
     return [await settleFound(this.parts, NOTE, receipt, found)];
   }
 }

@@ -55,6 +55,12 @@ const IN_THE_BIN: WriteFailure = {
   code: "RECORD_NOT_FOUND",
   message: "The record is deleted in the CRM. Restore it there, or choose another record.",
 };
+/** Said of a record that no list shows, where the CRM refuses what is written to it as it would refuse a wrong value. */
+export const OUT_OF_SIGHT: WriteFailure = {
+  code: "RECORD_NOT_FOUND",
+  message:
+    "The record is archived or deleted in the CRM, or the authorizing user no longer sees it. Bring it back there, or choose another record.",
+};
 const REJECTED: WriteFailure = {
   code: "VALUE_REJECTED",
   message: "The CRM does not accept it. Change it, and write it with a new idempotency key.",

@@ -5,13 +5,21 @@ import { type PolicyRefusal, refusalToWrite, refusedByPolicy } from "../auth/pol
 import { CrmApi, type TokenSource } from "../crm/api";
 import type { Reservation } from "../crm/calls";
 import type { CrmHttp } from "../crm/http";
+import type { CrmRecordRef } from "../crm/parsing/fields";
 import type { Database } from "../database/database";
 import type { WriteReceipt } from "../entities/writeback";
 import { type Clock, timeLimit } from "../platform/clock";
 import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
-import { AWAITED_MS, BEGIN_WITHIN_MS, type Found, NotSentInTimeError } from "./outcomes";
+import {
+  AWAITED_MS,
+  BEGIN_WITHIN_MS,
+  type Found,
+  NotSentInTimeError,
+  OUT_OF_SIGHT,
+  type WriteFailure,
+} from "./outcomes";
 import { findReceipts, settle, type WriteKind } from "./receipts";
 
 /** What writing to the CRM and looking up what became of it are made with. */
@@ -67,6 +75,16 @@ export function callsToWrite(parts: WritebackParts, { tenantId, copyId, requeste
   return callsOf(parts, tenantId, copyId, () => {
     if (isOver()) throw new NotSentInTimeError("It was not sent within a minute of its receipt.");
   });
+}
+
+/** What was rejected may be right, and its record out of sight: the list tells. A look that fails says nothing. */
+export async function inSight(
+  api: Pick<CrmApi, "isShown">,
+  record: CrmRecordRef,
+  failure: WriteFailure | null,
+): Promise<WriteFailure | null> {
+  const isDoubted = failure?.code === "VALUE_REJECTED" && !(await api.isShown(record).catch(() => true));
+  return isDoubted ? OUT_OF_SIGHT : failure;
 }
 
 /** Settles a receipt by what the CRM certainly did, and brings what was seen into the copy at once. */

@@ -183,6 +183,19 @@ describe("A field that is not as it was", () => {
     await nominate("varchar");
   });
 
+  // Seen red: VALUE_REJECTED after two requests, "Change it ...", which never helps.
+  test("of a deal that was archived is not written, and the record is said to be the reason", async () => {
+    simulator.control.archive(ids.DEAL);
+    simulator.log.clear();
+    const { writes } = await writeFields(service, meetingId, [{ entity: "DEAL", value: "out of sight" }]);
+    expect(writes?.[0]?.error).toMatchObject({ code: "RECORD_NOT_FOUND" });
+    expect(simulator.log.all().map(({ method, path }) => [method, path])).toEqual([
+      ["PATCH", recordPath("DEAL", ids.DEAL)],
+      ["GET", "/api/v2/deals"],
+    ]);
+    simulator.control.change("deal", ids.DEAL, { is_archived: false });
+  });
+
   test("a field that the CRM no longer has fails alone, and is then known to be missing", async () => {
     const key = simulator.control.addCustomField("person", { name: "Doomed", type: "varchar" });
     await setMapping(service, "PERSON", key);

@@ -65,6 +65,23 @@ test.each<[string, Fault, string, string | null, number]>([
   expect(notesWith(simulator, write.reference)).toHaveLength(notes);
 });
 
+// Seen red: VALUE_REJECTED, "Change it ...", which never helps.
+test("a note to a deal that was archived is refused for the record, after one look, and not for the text", async () => {
+  const { dealId } = simulator.company.stories.singleDeal;
+  simulator.control.archive(dealId);
+  const write = await writeNote(service, { meetingId });
+  expect(write).toMatchObject({ state: "FAILED", error: { code: "RECORD_NOT_FOUND" } });
+  expect(write.error?.message).toContain("archived or deleted in the CRM");
+  expect(simulator.log.all().map(({ method, path }) => `${method} ${path}`)).toEqual([
+    "POST /api/v1/notes",
+    "GET /api/v2/deals",
+  ]);
+  simulator.control.fail({ match: "/api/v2/deals", times: 9, with: { status: 503 } });
+  expect((await writeNote(service, { meetingId })).error?.code).toBe("VALUE_REJECTED");
+  simulator.control.clearFaults();
+  simulator.control.change("deal", dealId, { is_archived: false });
+});
+
 test("a refused token is renewed once and the note sent once more: the first request had certainly no effect", async () => {
   failPosts({ status: 401, body: { success: false, error: "unauthorized access", errorCode: 401 } });
   const write = await writeNote(service, { meetingId });
