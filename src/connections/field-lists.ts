@@ -3,7 +3,7 @@ import { MAX_TEXT } from "../crm/parsing/values";
 import type { CopyScope, TenantScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
 import { FieldListRow } from "../entities/crm-company";
-import { DAY_MS, HOUR_MS } from "../platform/clock";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../platform/clock";
 import { cutText } from "../platform/safe-html";
 import { holdLiveCopy } from "./copies";
 
@@ -71,6 +71,10 @@ const ageOf = (at: Date, now: Date) => Math.abs(now.getTime() - at.getTime());
 
 /** Whether a list was asked for so lately that it is not to be asked for again. */
 export const isAskedLately = (at: Date, now: Date): boolean => ageOf(at, now) < ASK_APART_MS;
+
+/** Within it a label is taken for the option that had it: who writes many values pays for few lists. */
+const LABELS_HOLD_MS = MINUTE_MS;
+export const areLabelsOld = (readAt: Date, now: Date): boolean => ageOf(readAt, now) >= LABELS_HOLD_MS;
 
 /** Whether the CRM's list is to be asked for now. */
 export function isFieldListDue(list: Pick<FieldListRow, "askedAt" | "readAt" | "wanted"> | null, now: Date): boolean {

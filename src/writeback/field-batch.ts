@@ -1,3 +1,4 @@
+import { areLabelsOld, hasOptions } from "../connections/field-lists";
 import { readFieldMappings } from "../connections/field-mappings";
 import type { CrmApi } from "../crm/api";
 import { type CrmCustomFields, type CrmRecordRef, type CustomFieldKey, isCustomFieldKey } from "../crm/parsing/fields";
@@ -39,6 +40,8 @@ export interface AskedFields {
 export interface PlannedField extends BatchField {
   target: Target;
   failure: WriteFailure | null;
+  /** The CRM's list, read anew, may say otherwise. */
+  inDoubt: boolean;
 }
 
 /** A value with its receipt, as it is sent. */
@@ -59,9 +62,10 @@ export type PlanRefusal = ChoiceRefusal | "FIELD_NOT_MAPPED" | "INVALID_INPUT";
 export async function planOf(
   scope: TenantScope,
   { meeting, values }: AskedFields,
+  now: Date,
 ): Promise<Outcome<FieldsPlan, TargetsRefusal | PlanRefusal>> {
   const held = await holdTargets(scope, meeting);
-  return held.ok ? planFields(held.value, await readFieldMappings(scope), values) : held;
+  return held.ok ? planFields(held.value, await readFieldMappings(scope), values, now) : held;
 }
 
 /**
@@ -72,6 +76,7 @@ function planFields(
   held: MeetingTargets,
   mappings: readonly FieldMappingRow[],
   asked: readonly AskedField[],
+  now: Date,
 ): Outcome<FieldsPlan, PlanRefusal> {
   const planned: PlannedField[] = [];
   for (const [position, field] of asked.entries()) {
@@ -90,20 +95,20 @@ function planFields(
         refused("INVALID_INPUT", "The same field of the same record is given twice. Give it one value."),
       );
     }
-    planned.push({ target: target.value, key: mapping.fieldKey, ...fitting(mapping, field.value) });
+    planned.push({ target: target.value, key: mapping.fieldKey, ...fitting(mapping, field.value, now) });
   }
   return accepted({ held, fields: planned });
 }
 
-function fitting(mapping: FieldMappingRow, asked: unknown): Pick<PlannedField, "type" | "value" | "failure"> {
-  const { fieldName: name, fieldType: type, options, health } = mapping;
-  if (health === "MISSING_IN_CRM") {
-    const message = `The CRM no longer has the field "${name}". Nominate another.`;
-    return { type, value: null, failure: { code: "FIELD_NOT_FOUND", message } };
-  }
+function fitting(mapping: FieldMappingRow, asked: unknown, now: Date): Omit<PlannedField, "target" | "key"> {
+  const { fieldName: name, fieldType: type, options, health, checkedAt } = mapping;
+  const failed = (failure: WriteFailure) => ({ type, value: null, failure, inDoubt: true });
+  if (health === "MISSING_IN_CRM")
+    return failed({ code: "FIELD_NOT_FOUND", message: `The CRM no longer has the field "${name}". Nominate another.` });
   const reading = readValue({ name, type, options }, asked);
-  if ("wire" in reading) return { type, value: reading.wire, failure: null };
-  return { type, value: null, failure: { code: "VALUE_REJECTED", message: reading.fault } };
+  if ("fault" in reading) return failed({ code: "VALUE_REJECTED", message: reading.fault });
+  const isByLabel = hasOptions(type) && reading.wire !== null && String(reading.wire) !== String(asked);
+  return { type, value: reading.wire, failure: null, inDoubt: isByLabel && areLabelsOld(checkedAt, now) };
 }
 
 function at<Code extends string>(position: number, member: string | null, why: Refused<Code>): Refused<Code> {

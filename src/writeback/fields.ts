@@ -63,7 +63,7 @@ export class FieldWrites {
     return this.#writing.close();
   }
 
-  /** A value that does not fit its field, as that was last seen, may fit it as it is now: the CRM's list decides. */
+  /** What does not fit a field as it was last seen may fit it now, and a label may be another option's: the CRM's list decides. */
   async #begin(
     actor: Actor,
     asked: AskedFields,
@@ -72,15 +72,15 @@ export class FieldWrites {
     const { database, mappings } = this.parts;
     const inDoubt = new Set<MatchedEntity>();
     const begun = await database.tenant(actor.tenantId).transaction(async (scope) => {
-      const planned = await planOf(scope, asked);
+      const planned = await planOf(scope, asked, this.parts.clock());
       if (!planned.ok) return planned;
-      for (const { target, failure } of planned.value.fields) if (failure) inDoubt.add(target.entity);
+      for (const field of planned.value.fields) if (field.inDoubt) inDoubt.add(field.target.entity);
       return inDoubt.size > 0 ? null : accepted(await this.#makeReceipts(scope, actor, intent, planned.value));
     });
     if (begun) return begun;
     for (const entity of inDoubt) await mappings.fields(actor.tenantId, entity);
     return database.tenant(actor.tenantId).transaction(async (scope) => {
-      const planned = await planOf(scope, asked);
+      const planned = await planOf(scope, asked, this.parts.clock());
       return planned.ok ? accepted(await this.#makeReceipts(scope, actor, intent, planned.value)) : planned;
     });
   }

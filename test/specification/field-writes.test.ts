@@ -3,6 +3,8 @@ import {
   ENTITIES,
   type FieldValue,
   fieldOf,
+  fieldsIn,
+  heldIn,
   listPath,
   patches,
   recordPath,
@@ -180,6 +182,38 @@ describe("A field that is not as it was", () => {
     const refused = await writeFields(service, meetingId, [{ entity: "DEAL", value: "Bronze" }]);
     expect(refused.writes?.[0]?.error?.message).toContain('is none of the options "Gold"');
     expect(patches(simulator)).toHaveLength(1);
+    await nominate("varchar");
+  });
+
+  // Seen red: "Red" refused the first time, and with swapped labels written as "Blue".
+  test("a label is the option's that has it now, where the list is older than a minute", async () => {
+    const key = simulator.control.addCustomField("deal", { name: "Colour", type: "enum", options: ["Red", "Blue"] });
+    await setMapping(service, "DEAL", key);
+    const blue = fieldsIn(simulator, "DEAL").find(({ field_code }) => field_code === key)?.options?.[1]?.id ?? 0;
+    const relabel = async (options: { id: number; label: string }[]) => {
+      simulator.control.describeField("deal", key, { options });
+      await database.query("UPDATE field_mapping SET checked_at = checked_at - interval '1 minute'");
+      simulator.log.clear();
+    };
+    const write = async (value: unknown) =>
+      statesOf(await writeFields(service, meetingId, [{ entity: "DEAL", value }]));
+    const sent = () => simulator.log.all().map(({ method }) => method);
+    await relabel([
+      { id: blue, label: "Blue" },
+      { id: 9_001, label: "Red" },
+    ]);
+    expect(await write("Red")).toEqual(["WRITTEN"]);
+    expect(heldIn(simulator, "DEAL", ids.DEAL, key)).toBe(9_001);
+    expect(await write("Blue")).toEqual(["WRITTEN"]);
+    expect(sent()).toEqual(["GET", "PATCH", "PATCH"]);
+    await relabel([
+      { id: blue, label: "Red" },
+      { id: 9_001, label: "Blue" },
+    ]);
+    expect(await write(9_001)).toEqual(["WRITTEN"]);
+    expect(sent()).toEqual(["PATCH"]);
+    expect(await write("Red")).toEqual(["WRITTEN"]);
+    expect(heldIn(simulator, "DEAL", ids.DEAL, key)).toBe(blue);
     await nominate("varchar");
   });
 
