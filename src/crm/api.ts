@@ -3,18 +3,7 @@ import { ADDRESSES, type Address, type CallParts, Calls, type Query } from "./ca
 import { CrmError } from "./errors";
 import type { CrmAnswer } from "./http";
 import * as fields from "./parsing/fields";
-import {
-  detailOf,
-  goneOn,
-  idsOf,
-  type Page,
-  placeOf,
-  readCursorPage,
-  readOffsetPage,
-  readSingle,
-  readWholeList,
-  steppedBack,
-} from "./parsing/page";
+import { detailOf, idsOf, type Page, readCursorPage, readOffsetPage, readSingle, readWholeList } from "./parsing/page";
 import * as record from "./parsing/records";
 
 export type { TokenSource } from "./calls";
@@ -322,4 +311,45 @@ function forward<N extends string | null>(start: string, next: N): N {
     throw new CrmError("UNREADABLE", "The CRM's paging does not move on.");
   }
   return next;
+}
+
+/**
+ * Where a walk by offset stands, as text: the next offset, and the last id before it. A row that vanishes moves all that
+ * follow to the front, past a reader who goes on at the offset; so it begins one row earlier, at the row it had last.
+ */
+interface Place {
+  start: number;
+  /** NaN at the beginning. */
+  lastId: number;
+  /** How far it has stepped back from the page before. */
+  back: number;
+}
+
+function placeOf(cursor: string | null): Place {
+  const [start = 0, lastId] = (cursor ?? "").split(":");
+  return { start: Math.max(0, Number(start) - 1), lastId: Number(lastId), back: 0 };
+}
+
+/** Where to look next, as rows that nobody has read may stand before this page, of a list by ascending id; null: none do. */
+function steppedBack(place: Place, page: Page<{ id: number }> & { limit: number }): Place | null {
+  // By half a page: a whole one would end where the one before did, and show nothing new.
+  const half = Math.ceil(page.limit / 2);
+  // It came so small that it ends before the page that was stepped back from.
+  const tooFar = Math.max(0, place.back - half);
+  if (tooFar === 0 && !hasSkipped(place, page)) return null;
+  const start = Math.max(0, place.start + (tooFar || -half));
+  return { ...place, start, back: tooFar > 0 ? half : place.start - start };
+}
+
+const hasSkipped = ({ start, lastId }: Place, page: Page<{ id: number }>): boolean =>
+  start > 0 && Math.min(...idsOf(page)) > lastId;
+
+/** The page without the row that the one before ended with, and the place after it. */
+function goneOn<T extends { id: number }>({ lastId }: Place, page: Page<T>): Page<T> {
+  const last = Math.max(lastId || 0, ...idsOf(page));
+  return {
+    records: page.records.filter(({ id }) => id !== lastId),
+    rejected: page.rejected.filter(({ key }) => key !== String(lastId)),
+    next: page.next && `${page.next}:${last}`,
+  };
 }
