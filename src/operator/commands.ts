@@ -24,9 +24,9 @@ import { Keyring, type Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
 import { reportInto } from "./crm-probe";
 import { type ErasingParts, erasePerson, eraseTenant, letPersonIn } from "./erasure";
-import { exportOf, findPerson, NotDoneError } from "./person";
+import { exportOf, findPerson, NotDoneError, type Options, optionsOf, saidOf, unclearIn } from "./person";
 
-const KEEP_OUT = "--keep-out";
+const OF_GONE = "[--name NAME]... [--record ID]...";
 
 /** The operator's commands, which run in place of the service; each says what it did. */
 export const COMMANDS: Record<string, (config: Config, logger: Logger, words: string[]) => Promise<string>> = {
@@ -35,8 +35,8 @@ export const COMMANDS: Record<string, (config: Config, logger: Logger, words: st
   "db-distribute": ({ databaseUrl }) => distribute(databaseUrl),
   "crm-stop": stopCalls,
   "crm-resume": resumeCalls,
-  "export-person": (...given) => ofTenant(given, "export-person TENANT ADDRESS FILE", writeExport),
-  "erase-person": (...given) => ofTenant(given, "erase-person TENANT ADDRESS", sayErasure, [KEEP_OUT]),
+  "export-person": (...given) => ofTenant(given, `export-person TENANT ADDRESS FILE ${OF_GONE}`, writeExport),
+  "erase-person": (...given) => ofTenant(given, `erase-person TENANT ADDRESS [--keep-out] ${OF_GONE}`, sayErasure),
   "admit-person": (...given) => ofTenant(given, "admit-person TENANT ADDRESS", sayLetIn),
   "erase-tenant": (...given) => ofTenant(given, "erase-tenant TENANT", sayTenantErased),
 };
@@ -80,21 +80,13 @@ async function resumeCalls(config: Config, logger: Logger): Promise<string> {
     : "Calls to the CRM were not stopped.";
 }
 
-/** What a command on one tenant is given: what it works with, the tenant, its further words, and whether its flag was said. */
-type OnTenant = (parts: ErasingParts, tenantId: number, words: string[], flagged: boolean) => Promise<string>;
+/** What a command on one tenant is given: what it works with, the tenant, its further words, and its options. */
+type OnTenant = (parts: ErasingParts, tenantId: number, words: string[], options: Options) => Promise<string>;
 
 /** A command that shows or takes away what cannot be brought back, so it is confirmed. @throws NotDoneError */
-async function ofTenant(
-  [config, logger, given]: [Config, Logger, string[]],
-  form: string,
-  work: OnTenant,
-  flags: string[] = [],
-): Promise<string> {
-  const known = [...flags, "--yes"];
-  const words = given.filter((word) => !known.includes(word));
-  if (words.length !== form.split(" ").length - 1 || words.some((word) => word.startsWith("--")))
-    throw new NotDoneError(`Say: ${[form, ...known.map((flag) => `[${flag}]`)].join(" ")}`);
-  const [name = "", ...more] = words;
+async function ofTenant([config, logger, given]: [Config, Logger, string[]], form: string, work: OnTenant) {
+  const { values, positionals } = optionsOf(given, `${form} [--yes]`);
+  const [name = "", ...more] = positionals;
   return withDatabase(config, { entities, logger }, async (database) => {
     const [tenant] = await database.acrossTenants<{ id: number }>(
       "SELECT id FROM tenant WHERE external_id = $1",
@@ -102,10 +94,9 @@ async function ofTenant(
       { id: "number" },
     );
     if (!tenant) throw new NotDoneError(`There is no tenant ${name}.`);
-    if (!given.includes("--yes")) await confirm(name);
+    if (!values.yes) await confirm(name);
     const keepOut = new KeepOut(new Keyring(config.encryptionKeys));
-    const flagged = given.some((word) => flags.includes(word));
-    return work({ database, keepOut, clock: systemClock, logger }, tenant.id, more, flagged);
+    return work({ database, keepOut, clock: systemClock, logger }, tenant.id, more, values);
   });
 }
 
@@ -118,10 +109,10 @@ async function confirm(tenant: string): Promise<void> {
   if (answer.trim() !== tenant) throw new NotDoneError("Nothing was done.");
 }
 
-const writeExport: OnTenant = ({ database, clock, logger }, tenantId, [address = "", file = ""]) =>
+const writeExport: OnTenant = ({ database, clock, logger }, tenantId, [address = "", file = ""], options) =>
   reportInto(file, async () => {
     const scope = database.tenant(tenantId);
-    const person = await findPerson(scope, address);
+    const person = await findPerson(scope, address, saidOf(options));
     const { held, cutAt } = await exportOf(database, scope, person);
     const content = { exportedAt: clock().toISOString(), addresses: [...person.mailboxes], names: person.names, held };
     await scope.transaction((held) =>
@@ -129,23 +120,25 @@ const writeExport: OnTenant = ({ database, clock, logger }, tenantId, [address =
     );
     const counts = Object.entries(held).map(([kind, rows]) => `${kind} ${rows.length}`);
     const cut = cutAt.length > 0 ? `\nNot all of it, there is more: ${cutAt.join(", ")}.` : "";
-    const words = `Written to ${file}: ${counts.join(", ")}.${cut}
+    const words = `Written to ${file}: ${counts.join(", ")}.${cut}${unclearIn(person)}
 Not in it: backups, logs, what only the CRM holds, and where the person is named by a first name alone.`;
     return [content, words];
   });
 
-const sayErasure: OnTenant = async (parts, tenantId, [address = ""], keepsOut) => {
-  const { texts, meetings, records, receipts, unsettled } = await erasePerson(parts, tenantId, address, keepsOut);
+const sayErasure: OnTenant = async (parts, tenantId, [address = ""], options) => {
+  const keepsOut = options["keep-out"] === true;
+  const erased = await erasePerson(parts, tenantId, address, keepsOut, saidOf(options));
+  const { person, texts, meetings, records, receipts, unsettled } = erased;
   const left =
     unsettled > 0
       ? `\nStill stored: ${unsettled} written value(s) whose answer was lost. Each goes by itself as soon as the CRM has told what became of it.`
       : "";
-  return `Erased: an attendee of ${meetings} meeting(s), ${records} synced person(s), ${receipts} written value(s); ${texts} text(s) were changed.${left}
+  return `Erased: an attendee of ${meetings} meeting(s), ${records} synced person(s), ${receipts} written value(s); ${texts} text(s) were changed.${left}${unclearIn(person)}
 ${keepsOut ? KEPT_OUT : COMES_BACK}
 Not touched: backups, logs, the keys that callers chose, and where the person is named by a first name alone.`;
 };
 
-const COMES_BACK = `What the CRM still shows comes back with the next sync that reads it: have it deleted there as well, or add ${KEEP_OUT}.`;
+const COMES_BACK = `What the CRM still shows comes back with the next sync that reads it: have it deleted there as well, or add --keep-out.`;
 const KEPT_OUT = `Kept out from now on: the person, as an attendee too, and what is written of the person's own activities and notes.
 Titles of deals and other texts of the CRM that name the person come back: change them there.`;
 

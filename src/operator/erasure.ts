@@ -18,7 +18,7 @@ import type { Logger } from "../platform/logger";
 import { cancelRuns } from "../sync/runs";
 import { removeRecords } from "../sync/writers";
 import { IS_SETTLED, reduceReceipts } from "../writeback/write-history";
-import { findPerson, isOf, mentions, type Person, patternFor } from "./person";
+import { findPerson, isOf, mentions, type Person, patternFor, type Said } from "./person";
 
 /** Meetings that are matched again for one synced person. */
 const MOST_KNOWN = 1_000;
@@ -30,8 +30,8 @@ export interface ErasingParts {
   logger: Logger;
 }
 
-/** How many rows of a kind were changed or removed. */
-export type Erased = Record<"texts" | "meetings" | "records" | "receipts" | "unsettled", number>;
+/** Who was meant, and how many rows of a kind were changed or removed. */
+export type Erased = Record<"texts" | "meetings" | "records" | "receipts" | "unsettled", number> & { person: Person };
 
 /**
  * Erases what is held about a person, in batches. By whom the rest is found goes last, so that an erasure that was cut off
@@ -43,21 +43,23 @@ export async function erasePerson(
   tenantId: number,
   address: string,
   keepsOut: boolean,
+  said?: Said,
 ): Promise<Erased> {
   const { database, clock, logger } = parts;
   const scope = database.tenant(tenantId);
-  const person = await (keepsOut ? keepPersonOut(parts, scope, address) : findPerson(scope, address));
+  const person = await (keepsOut ? keepPersonOut(parts, scope, address, said) : findPerson(scope, address, said));
   const patterns = mentionsOf(person.mailboxes, person.names);
   await dropRejected(scope, patterns);
   // Before texts: what is settled meanwhile takes its value away by itself.
-  const { receipts, unsettled } = await reduceReceipts(scope, person.records, patterns);
+  const { receipts, unsettled } = await reduceReceipts(scope, person.targets, patterns);
   let texts = await eraseOwnTexts(scope, person);
   for (const one of textsOf(database)) for (const pair of patterns) texts += await eraseMentions(scope, one, pair);
   for (const meetingId of person.meetingIds) await leaveMeeting(parts, scope, person, meetingId);
   for (const { copyId, crmId } of person.records) await removePerson(parts, scope, copyId, crmId);
   await eraseUsers(scope, person);
   await scope.transaction((held) => recordAudit(held, logger, { action: "PERSON_ERASED", actor: null, at: clock() }));
-  return { texts, meetings: person.meetingIds.length, records: person.records.length, receipts, unsettled };
+  const records = person.records.filter(({ name }) => name !== null).length;
+  return { person, texts, meetings: person.meetingIds.length, records, receipts, unsettled };
 }
 
 /** Looks for the person again once nothing more of the person is stored. */
@@ -65,13 +67,14 @@ async function keepPersonOut(
   { keepOut, clock, logger }: ErasingParts,
   scope: TenantScope,
   address: string,
+  said?: Said,
 ): Promise<Person> {
-  const person = await findPerson(scope, address);
+  const person = await findPerson(scope, address, said);
   await scope.transaction(async (held) => {
     await keepOut.add(held, person, clock());
     await recordAudit(held, logger, { action: "PERSON_KEPT_OUT", actor: null, at: clock() });
   });
-  return findPerson(scope, address);
+  return findPerson(scope, address, said);
 }
 
 /** Lets a person come again who was kept out. @returns how many addresses */

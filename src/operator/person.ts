@@ -1,8 +1,10 @@
+import { parseArgs } from "node:util";
 import type { Database, TenantScope } from "../database/database";
 import { isWithin, windowsOf } from "../database/keyset";
 import { type Texts, textsOf } from "../entities/index";
 import { mailboxOf, mentionsOf, nameBeside, normalizeAddress, type Patterns } from "../platform/email-address";
 import { ServiceError } from "../platform/errors";
+import { readTargets, readTargetsAt } from "../writeback/write-history";
 
 /** Attendees that are looked at with one statement; addresses are compared as matching does, which SQL cannot. */
 const ATTENDEES_A_READ = 5_000;
@@ -16,12 +18,54 @@ export class NotDoneError extends ServiceError {
   readonly code = "NOT_DONE";
 }
 
+/** What words may follow a command on a tenant: those that its form names. */
+const OPTIONS = {
+  yes: { type: "boolean" },
+  "keep-out": { type: "boolean" },
+  name: { type: "string", multiple: true },
+  record: { type: "string", multiple: true },
+} as const;
+const optionsIn = (args: string[]) => parseArgs({ args, options: OPTIONS, allowPositionals: true });
+export type Options = ReturnType<typeof optionsIn>["values"];
+
+/** @throws NotDoneError where the words are not of the form */
+export function optionsOf(given: string[], form: string): ReturnType<typeof optionsIn> {
+  const [plain = ""] = form.split(" [");
+  try {
+    const options = optionsIn(given);
+    const areOfForm = Object.keys(options.values).every((name) => form.includes(`[--${name}`));
+    if (areOfForm && options.positionals.length === plain.split(" ").length - 1) return options;
+  } catch (cause) {
+    throw new NotDoneError(`Say: ${form}`, { cause });
+  }
+  throw new NotDoneError(`Say: ${form}`);
+}
+
+/** What an operator knows of a person whom the CRM has deleted: no row leads from the address to it any more. */
+export interface Said {
+  names: readonly string[];
+  crmIds: readonly number[];
+}
+
+/** @throws NotDoneError where that finds nothing, or somebody else */
+export function saidOf({ name = [], record = [] }: Options): Said {
+  if (!name.every((one) => /\S[\s,]+\S/.test(one)))
+    throw new NotDoneError("A name has two words or more: one alone would be everybody's.");
+  if (!record.every((one) => /^[1-9]\d{0,14}$/.test(one)))
+    throw new NotDoneError("A record is the number that the person had in the CRM.");
+  return { names: name, crmIds: record.map(Number) };
+}
+
 /** What is known of a person whom an e-mail address names, within one tenant. */
 export interface Person {
   /** The mailboxes that are this person's alone: that of the address, and others of the same records. */
   mailboxes: ReadonlySet<string>;
-  /** The synced persons that have the address, of all copies. */
-  records: { copyId: number; crmId: number; name: string }[];
+  /** The synced persons that have the address, of all copies, and without a name those that had it and are gone. */
+  records: { copyId: number; crmId: number; name: string | null }[];
+  /** The same, and as receipts name them that were made through an earlier copy. */
+  targets: { copyId: number; crmId: number }[];
+  /** Where no synced person has the address: whose records these were, which are gone as well, an operator has to say. */
+  unclear: number[];
   /** Where the person is a user of the CRM as well. */
   users: { copyId: number; crmId: number }[];
   /** Whether the connection is the person's authorization. */
@@ -31,31 +75,106 @@ export interface Person {
   names: string[];
 }
 
-/** @throws NotDoneError where the text is no address, or is that of several people */
-export async function findPerson(scope: TenantScope, text: string): Promise<Person> {
+const NOTHING_SAID: Said = { names: [], crmIds: [] };
+
+/** @throws NotDoneError where the text is no address, or is that of several people, or a record is somebody else's */
+export async function findPerson(scope: TenantScope, text: string, said: Said = NOTHING_SAID): Promise<Person> {
   const address = normalizeAddress(text);
   if (address === null) throw new NotDoneError("This is no e-mail address.");
-  const records = await readRecords(scope, mailboxOf(address));
-  const inCopyOf = (one: { copyId: number }) => records.filter(({ copyId }) => copyId === one.copyId);
-  if (records.some((one) => inCopyOf(one).length > MOST_RECORDS_A_COPY))
+  const synced = await readRecords(scope, mailboxOf(address));
+  const inCopyOf = (one: { copyId: number }) => synced.filter(({ copyId }) => copyId === one.copyId);
+  if (synced.some((one) => inCopyOf(one).length > MOST_RECORDS_A_COPY))
     throw new NotDoneError(
       `More than ${MOST_RECORDS_A_COPY} persons of the CRM have this address: it is not one person's. Name another address of the person.`,
     );
-  const mailboxes = new Set([mailboxOf(address), ...(await readOtherMailboxes(scope, records))]);
+  const mailboxes = new Set([mailboxOf(address), ...(await readOtherMailboxes(scope, synced))]);
   const attendances = await readAttendances(scope, mailboxes);
+  const records = [...synced, ...(await readGone(scope, said.crmIds, attendances, synced))];
+  const targets = [...records, ...(await readTargets(scope, records, said.crmIds))];
   const accounts = await readAccounts(scope, mailboxes);
   const beside = attendances.map(({ email }) => ({ name: nameBeside(email) }));
-  const names = [...records, ...attendances, ...beside, ...accounts].map(({ name }) => name?.trim() ?? "");
+  const named = [...synced, ...attendances, ...beside, ...accounts].map(({ name }) => name?.trim() ?? "");
+  const names = [...new Set([...named, ...said.names])].filter(Boolean);
   const meetingIds = [...new Set(attendances.map(({ meetingId }) => meetingId))];
   const users = accounts.flatMap(({ copyId, crmId }) => (crmId === null ? [] : [{ copyId, crmId }]));
   const hasAuthorized = accounts.some(({ crmId }) => crmId === null);
-  return { mailboxes, records, users, hasAuthorized, meetingIds, names: [...new Set(names)].filter(Boolean) };
+  const person = { mailboxes, records, targets, users, hasAuthorized, meetingIds, names };
+  return { ...person, unclear: synced.length > 0 ? [] : await readUnclear(scope, person) };
+}
+
+/** Of whom only the address is known may much be held that it does not lead to. */
+export function unclearIn({ records, unclear }: Person): string {
+  if (records.some(({ name }) => name !== null)) return "";
+  const ids = unclear.length > 0 ? ` These may be the person's: ${unclear.join(", ")}.` : "";
+  return `
+WARNING: no synced person has this address. What the CRM has deleted is found by what it was there: add --name "First Last" and --record ID.${ids}`;
 }
 
 /** Whether a text that was given as an attendee's address is this person's. */
 export function isOf({ mailboxes }: Pick<Person, "mailboxes">, email: string): boolean {
   const address = normalizeAddress(email);
   return address !== null && mailboxes.has(mailboxOf(address));
+}
+
+type OfCopy = Person["targets"][number];
+const isIn = (records: readonly OfCopy[], { copyId, crmId }: OfCopy) =>
+  records.some((one) => one.copyId === copyId && one.crmId === crmId);
+
+/**
+ * Records of the person that are gone: those that the operator names, and those of meetings that were matched before.
+ * @throws NotDoneError where a synced person has one without the address
+ */
+async function readGone(
+  { tenantId, rows }: TenantScope,
+  crmIds: readonly number[],
+  attendances: readonly Attendance[],
+  synced: Person["records"],
+): Promise<Person["records"]> {
+  const live = await rows<{ copyId: number }>(
+    `SELECT id AS "copyId" FROM synced_copy WHERE tenant_id = $1 AND state = 'LIVE'`,
+    [tenantId],
+    { copyId: "number" },
+  );
+  const found = live.flatMap(({ copyId }) => {
+    const matched = attendances.flatMap((one) => (one.copyId === copyId && one.personId ? [one.personId] : []));
+    return [...new Set([...crmIds, ...matched])].map((crmId) => ({ copyId, crmId }));
+  });
+  const held = await rows<OfCopy>(
+    `SELECT copy_id AS "copyId", crm_id AS "crmId" FROM person
+     WHERE tenant_id = $1 AND (copy_id, crm_id) IN (SELECT * FROM unnest($2::bigint[], $3::bigint[]))`,
+    [tenantId, ...idsOf(found)],
+    { copyId: "number", crmId: "number" },
+  );
+  const other = held.find((one) => crmIds.includes(one.crmId) && !isIn(synced, one));
+  if (other)
+    throw new NotDoneError(
+      `Record ${other.crmId} is of a synced person who does not have this address. Name that person by an address of the record.`,
+    );
+  return found.filter((one) => !isIn(held, one)).map((one) => ({ ...one, name: null }));
+}
+
+/** Hung on by texts that mention the person, where a name leads to them, or written to at the person's meetings. */
+const UNCLEAR = { note: "content", activity: "subject", deal: "title" };
+
+async function readUnclear(
+  scope: TenantScope,
+  { mailboxes, names, meetingIds, targets }: Omit<Person, "unclear">,
+): Promise<number[]> {
+  const found = await readTargetsAt(scope, meetingIds);
+  const patterns = mentionsOf(mailboxes, names).map(([inText]) => inText);
+  for (const [table, text] of Object.entries(UNCLEAR))
+    for await (const window of windowsOf(scope, { table, keys: ["copy_id", "crm_id"] })) {
+      const sql = `SELECT DISTINCT person_id AS id FROM ${table}
+        WHERE tenant_id = $1 AND ${isWithin({ table, keys: ["copy_id", "crm_id"] })} AND person_id IS NOT NULL AND ${text} ~* ANY ($2::text[])`;
+      found.push(...(await scope.rows<{ id: number }>(sql, [scope.tenantId, patterns, ...window], { id: "number" })));
+    }
+  const held = await scope.rows<{ id: number }>(
+    "SELECT DISTINCT crm_id AS id FROM person WHERE tenant_id = $1 AND crm_id = ANY ($2)",
+    [scope.tenantId, found.map(({ id }) => id)],
+    { id: "number" },
+  );
+  const known = new Set([...held.map(({ id }) => id), ...targets.map(({ crmId }) => crmId)]);
+  return [...new Set(found.map(({ id }) => id))].filter((id) => !known.has(id)).sort((a, b) => a - b);
 }
 
 function readRecords({ tenantId, rows }: TenantScope, mailbox: string): Promise<Person["records"]> {
@@ -100,17 +219,22 @@ interface Attendance {
   position: number;
   email: string;
   name: string | null;
+  /** By which the address was matched itself; of a meeting of long ago the record may be gone since. */
+  personId: number | null;
+  copyId: number | null;
 }
 
 async function readAttendances({ tenantId, rows }: TenantScope, mailboxes: ReadonlySet<string>): Promise<Attendance[]> {
   const found: Attendance[] = [];
   for (let last: Attendance | null | undefined = null; last !== undefined; ) {
     const page: Attendance[] = await rows<Attendance>(
-      `SELECT meeting_id AS "meetingId", position, email, name FROM meeting_attendee
-       WHERE tenant_id = $1 AND ($2::uuid IS NULL OR (meeting_id, position) > ($2, $3::integer))
+      `SELECT meeting_id AS "meetingId", position, email, name, CASE WHEN match_rule LIKE 'EMAIL%' THEN person_id END AS "personId",
+         (SELECT m.copy_id FROM meeting_match m WHERE m.tenant_id = $1 AND m.meeting_id = t.meeting_id) AS "copyId"
+       FROM meeting_attendee t
+       WHERE t.tenant_id = $1 AND ($2::uuid IS NULL OR (meeting_id, position) > ($2, $3::integer))
        ORDER BY meeting_id, position LIMIT ${ATTENDEES_A_READ}`,
       [tenantId, last?.meetingId ?? null, last?.position ?? 0],
-      { meetingId: "text", position: "number", email: "text", name: "text" },
+      { meetingId: "text", position: "number", email: "text", name: "text", personId: "number", copyId: "number" },
     );
     found.push(...page.filter(({ email }) => isOf({ mailboxes }, email)));
     last = page.length < ATTENDEES_A_READ ? undefined : page.at(-1);
@@ -153,13 +277,14 @@ const OWN = {
   matches:
     "SELECT to_jsonb(t) AS row FROM meeting_match t WHERE t.tenant_id = $1 AND t.meeting_id IN (SELECT id FROM attended)",
   notesWritten: `SELECT to_jsonb(t) AS row FROM note_write t WHERE t.tenant_id = $1 AND t.entity = 'PERSON'
-      AND (t.copy_id, t.target_id) IN (SELECT * FROM ids)`,
+      AND (t.copy_id, t.target_id) IN (SELECT * FROM targets)`,
   fieldsWritten: `SELECT to_jsonb(t) AS row FROM field_write t WHERE t.tenant_id = $1 AND t.entity = 'PERSON'
-      AND (t.copy_id, t.target_id) IN (SELECT * FROM ids)`,
+      AND (t.copy_id, t.target_id) IN (SELECT * FROM targets)`,
 } as const;
-/** $1: the tenant, $2 and $3: the synced persons, $4: the meetings that the person attends, $5 and $6: the user of the CRM, $7: who authorized. */
+/** $1: the tenant, $2 and $3: the synced persons, $4: the meetings that the person attends, $5 and $6: the user of the CRM, $7: who authorized, $8 and $9: the persons of receipts. */
 const OF_PERSON = `WITH ids AS (SELECT * FROM unnest($2::bigint[], $3::bigint[]) AS one (copy_id, person_id)),
-  attended AS (SELECT unnest($4::uuid[]) AS id), users AS (SELECT * FROM unnest($5::bigint[], $6::bigint[]) AS one (copy_id, crm_id)), authorized AS (SELECT $7::boolean AS has)`;
+  attended AS (SELECT unnest($4::uuid[]) AS id), users AS (SELECT * FROM unnest($5::bigint[], $6::bigint[]) AS one (copy_id, crm_id)), authorized AS (SELECT $7::boolean AS has),
+  targets AS (SELECT * FROM unnest($8::bigint[], $9::bigint[]) AS one (copy_id, person_id))`;
 const idsOf = (of: readonly { copyId: number; crmId: number }[]) => [
   of.map(({ copyId }) => copyId),
   of.map(({ crmId }) => crmId),
@@ -177,9 +302,9 @@ export interface PersonExport {
 /** All that is held about the person, by kind, and the texts of other rows that mention the person. */
 export async function exportOf(database: Database, scope: TenantScope, person: Person): Promise<PersonExport> {
   const { tenantId, rows } = scope;
-  const { records, meetingIds, users, hasAuthorized } = person;
+  const { records, targets, meetingIds, users, hasAuthorized } = person;
   const held: PersonExport["held"] = {};
-  const parameters = [tenantId, ...idsOf(records), meetingIds, ...idsOf(users), hasAuthorized];
+  const parameters = [tenantId, ...idsOf(records), meetingIds, ...idsOf(users), hasAuthorized, ...idsOf(targets)];
   for (const [kind, sql] of Object.entries(OWN)) {
     const found = await rows<{ row: { email?: string } }>(
       `${OF_PERSON} ${sql} LIMIT ${MOST_OF_A_KIND + 1}`,

@@ -107,6 +107,38 @@ export async function readWrites(
   return { rows, hasMore: found.hasMore };
 }
 
+/** SQL: what was written to persons. */
+const TO_PERSONS = `(
+  SELECT n.copy_id, n.target_id, n.crm_company_id, n.meeting_id FROM note_write n WHERE n.tenant_id = $1 AND n.entity = 'PERSON'
+  UNION ALL
+  SELECT f.copy_id, f.target_id, f.crm_company_id, f.meeting_id FROM field_write f WHERE f.tenant_id = $1 AND f.entity = 'PERSON') w`;
+
+/**
+ * Persons as receipts name them, which outlive copies: those of the same CRM companies.
+ * @param crmIds meant in the company that is connected; while none is, in any
+ */
+export const readTargets = (
+  { tenantId, rows }: TenantScope,
+  records: readonly { copyId: number; crmId: number }[],
+  crmIds: readonly number[],
+) =>
+  rows<{ copyId: number; crmId: number }>(
+    `SELECT DISTINCT w.copy_id AS "copyId", w.target_id AS "crmId" FROM ${TO_PERSONS}
+     WHERE EXISTS (SELECT 1 FROM synced_copy s WHERE s.tenant_id = $1 AND s.crm_company_id = w.crm_company_id
+         AND (s.id, w.target_id) IN (SELECT * FROM unnest($2::bigint[], $3::bigint[])))
+       OR w.target_id = ANY ($4) AND NOT EXISTS (SELECT 1 FROM synced_copy s WHERE s.tenant_id = $1 AND s.state = 'LIVE')`,
+    [tenantId, records.map(({ copyId }) => copyId), records.map(({ crmId }) => crmId), crmIds],
+    { copyId: "number", crmId: "number" },
+  );
+
+/** Persons to whom was written at some meetings. */
+export const readTargetsAt = ({ tenantId, rows }: TenantScope, meetingIds: readonly string[]) =>
+  rows<{ id: number }>(
+    `SELECT DISTINCT w.target_id AS id FROM ${TO_PERSONS} WHERE w.meeting_id = ANY ($2::uuid[])`,
+    [tenantId, meetingIds],
+    { id: "number" },
+  );
+
 /** SQL: what became of a value is known. */
 export const IS_SETTLED = "state IN ('WRITTEN', 'FAILED')";
 

@@ -1,14 +1,14 @@
 import { KeepOut } from "../../src/connections/keep-out";
 import { Database } from "../../src/database/database";
 import { type Erased, erasePerson } from "../../src/operator/erasure";
-import { exportOf, findPerson } from "../../src/operator/person";
+import { exportOf, findPerson, type Said } from "../../src/operator/person";
 import { systemClock } from "../../src/platform/clock";
 import { mentionsOf, withoutMentions } from "../../src/platform/email-address";
 import { Keyring } from "../../src/platform/keyring";
 import { createLogger } from "../../src/platform/logger";
 import { fieldOf, setMapping, writeFields } from "../support/fields";
 import { writeNote } from "../support/notes";
-import { recordMeeting, syncAgain, until } from "../support/stories";
+import { connect, noJobIsDue, recordMeeting, syncAgain, syncEnds, until } from "../support/stories";
 import { rowsOfTenant } from "../support/tenants";
 import { useCrm } from "../support/world";
 import { useWriteback } from "../support/writeback";
@@ -49,17 +49,17 @@ const writeback = useWriteback(world);
 const config = { sync: { intervalMs: 0, reconcileIntervalMs: 0 } };
 const service = serve({ connected: ["acme"], config });
 
-async function erase(address: string, keepsOut = false): Promise<Erased> {
+async function erase(address: string, keepsOut = false, said?: Said): Promise<Erased> {
   const keepOut = new KeepOut(new Keyring(world.config.encryptionKeys));
   const parts = { database: new Database(database.dataSource), clock: systemClock, logger: createLogger("silent") };
-  return erasePerson({ ...parts, keepOut }, await database.tenantId("acme"), address, keepsOut);
+  return erasePerson({ ...parts, keepOut }, await database.tenantId("acme"), address, keepsOut, said);
 }
 const rowsThatShow = async (traces: RegExp) =>
   (await rowsOfTenant(database, "acme")).filter(({ text }) => traces.test(text));
-async function exported(address: string) {
+async function exported(address: string, said?: Said) {
   const all = new Database(database.dataSource);
   const scope = all.tenant(await database.tenantId("acme"));
-  return (await exportOf(all, scope, await findPerson(scope, address))).held;
+  return (await exportOf(all, scope, await findPerson(scope, address, said))).held;
 }
 
 test("the export has the journal's entries that name the person, and no address of another who attends", async () => {
@@ -279,4 +279,93 @@ test("a name that stands beside the attendee's address alone is found in the tit
   expect(await rowsThatShow(/konrad/i)).toEqual([]);
   await record();
   expect(await rowsThatShow(/konrad/i)).toEqual([]);
+});
+
+/** Who is in the CRM, in a meeting of long ago too, in texts with and without a name, and written to. */
+async function liveOn(name: string, address: string): Promise<number> {
+  const { control, company } = simulator;
+  const person_id = control.add("person", { name, emails: emailsOf(address) });
+  control.add("note", { content: "<p>Her knee aches.</p>", person_id });
+  control.add("activity", {
+    subject: `Call ${name}`,
+    type: "call",
+    person_id,
+    owner_id: company.stories.singleDeal.ownerId,
+  });
+  control.add("deal", { title: `${name} - pilot`, status: "open", person_id });
+  await syncAgain(service, database);
+  const { id } = await recordMeeting(service, [address]);
+  await setMapping(service, "PERSON", field("PERSON", "varchar"));
+  const { writes } = await writeFields(service, id, [{ entity: "PERSON", value: "her knee aches" }]);
+  expect(writes?.[0]?.state).toBe("WRITTEN");
+  return person_id;
+}
+
+/** Two walks do not show the person any more. */
+async function goneFromCrm(person: number): Promise<void> {
+  simulator.control.remove("person", person);
+  await until("a sync has seen it", async () => {
+    await service.ask("mutation { requestSync(kind: RECONCILE) { __typename } }");
+    await syncEnds(service);
+    return (await database.query(`SELECT 1 FROM person WHERE crm_id = ${person}`)).length === 0;
+  });
+  await noJobIsDue(database);
+}
+
+// Seen red: once a sync had seen the deletion nothing led from the address to the rest, and nobody said so.
+test("who is deleted in the CRM before is exported and erased by the name and the record that the operator adds", async () => {
+  const [name, address, traces] = ["Sonia Delaunay", "sonia@delaunay.example", /sonia|delaunay|knee/i];
+  const person = await liveOn(name, address);
+  await goneFromCrm(person);
+  expect(await exported(address)).toMatchObject({ persons: [], notes: [], fieldsWritten: [] });
+  // What was written at the meeting leads to the record, if not for sure.
+  expect(await erase(address)).toMatchObject({ records: 0, meetings: 1, person: { unclear: [person] } });
+  expect(await rowsThatShow(traces)).not.toEqual([]);
+  const [other = 0] = [simulator.company.stories.singleDeal.personId];
+  await expect(erase(address, false, { names: [], crmIds: [other] })).rejects.toThrow(`Record ${other} is of a synced`);
+  const byName = { names: [name], crmIds: [] };
+  expect(await exported(address, byName)).toMatchObject({ "mentioned in deal": [expect.anything()] });
+  const { person: found } = await erase(address, true, byName);
+  expect(found.unclear).toEqual([person]);
+  const byBoth = { names: [name], crmIds: [person] };
+  expect(await exported(address, byBoth)).toMatchObject({
+    notes: [expect.anything()],
+    fieldsWritten: [expect.anything()],
+  });
+  expect(await erase(address, true, byBoth)).toMatchObject({ records: 0, receipts: 1, person: { unclear: [] } });
+  expect(await rowsThatShow(traces)).toEqual([]);
+  // The CRM shows the note still, and a sync reads it again.
+  simulator.control.add("note", { content: "<p>Her knee is well.</p>", person_id: person });
+  await syncAgain(service, database);
+  expect(await rowsThatShow(/knee/i)).toEqual([]);
+});
+
+test("a meeting of long ago, which is matched no more, leads to the record that is gone", async () => {
+  const address = "paula@modersohn.example";
+  const person = await liveOn("Paula Modersohn", address);
+  await goneFromCrm(person);
+  await database.query(
+    `UPDATE meeting_attendee SET person_id = ${person}, match_rule = 'EMAIL_EXACT' WHERE email = '${address}'`,
+  );
+  expect(await erase(address)).toMatchObject({ records: 0, receipts: 1 });
+  expect(await rowsThatShow(/knee/i)).toEqual([]);
+});
+
+// Seen red: receipts name the copy that they were made through, and another has taken its place, or none.
+test("what was written through an earlier connection goes with the person, and without any by the record alone", async () => {
+  const disconnect = () => service.ask("mutation { disconnect { __typename } }");
+  const [first, second] = ["berthe@morisot.example", "eva@gonzales.example"];
+  await liveOn("Berthe Morisot", first);
+  const person = await liveOn("Eva Gonzales", second);
+  await disconnect();
+  await noJobIsDue(database);
+  await connect(service, simulator);
+  await syncEnds(service);
+  await noJobIsDue(database);
+  expect(await erase(first)).toMatchObject({ records: 1, receipts: 1 });
+  await disconnect();
+  await noJobIsDue(database);
+  expect(await erase(second)).toMatchObject({ records: 0, receipts: 0, person: { unclear: [person] } });
+  expect(await erase(second, true, { names: [], crmIds: [person] })).toMatchObject({ records: 0, receipts: 1 });
+  expect(await rowsThatShow(/knee/i)).toEqual([]);
 });

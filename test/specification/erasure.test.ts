@@ -83,8 +83,16 @@ test.each<[string, string[], RegExp]>([
   [
     "a word is missing",
     ["export-person", "acme", ADDRESS, "--yes"],
-    /Say: export-person TENANT ADDRESS FILE \[--yes\]/,
+    /Say: export-person TENANT ADDRESS FILE \[--name NAME\]... \[--record ID\]... \[--yes\]/,
   ],
+  [
+    "an option is of another command",
+    ["admit-person", "acme", ADDRESS, "--name", NAME, "--yes"],
+    /Say: admit-person TENANT/,
+  ],
+  ["an option has no value", ["erase-person", "acme", ADDRESS, "--yes", "--record"], /Say: erase-person TENANT/],
+  ["a name is a first name", ["erase-person", "acme", ADDRESS, "--name", "Ottilie", "--yes"], /two words or more/],
+  ["a record is no number", ["erase-person", "acme", ADDRESS, "--record", "x", "--yes"], /A record is the number/],
   ["it is no address", ["erase-person", "acme", "Ottilie", "--yes"], /This is no e-mail address/],
 ])("nothing is done where %s", async (_, words, why) => {
   const before = await dumpDatabase(database);
@@ -170,9 +178,10 @@ test("an erasure that dies anywhere is begun again and leaves neither address no
   expect(await rowsThatShow("acme")).toEqual([]);
   expect(await others()).toEqual(untouched);
   // Again there is nothing to do.
-  expect((await command("erase-person", "acme", ADDRESS, "--yes")).said).toContain(
-    "an attendee of 0 meeting(s), 0 synced",
-  );
+  expect(said).not.toContain("WARNING");
+  const again = await command("erase-person", "acme", ADDRESS, "--name", NAME, "--record", `${ids.person}`, "--yes");
+  expect(again.said).toContain("an attendee of 0 meeting(s), 0 synced");
+  expect(again.said).toContain("WARNING: no synced person has this address.");
   expect((await actions()).map(({ action }) => action)).toEqual([
     "PERSON_EXPORTED",
     "PERSON_EXPORTED",
