@@ -131,7 +131,7 @@ const sayErasure: OnTenant = async (parts, tenantId, [address = ""], options) =>
   const { person, texts, meetings, records, receipts, unsettled } = erased;
   const left =
     unsettled > 0
-      ? `\nStill stored: ${unsettled} written value(s) whose answer was lost. Each goes by itself as soon as the CRM has told what became of it.`
+      ? `\nStill stored: ${unsettled} written value(s) whose answer was lost. Each goes by itself as soon as the CRM has told what became of it, or after a day.`
       : "";
   return `Erased: an attendee of ${meetings} meeting(s), ${records} synced person(s), ${receipts} written value(s); ${texts} text(s) were changed.${left}${unclearIn(person)}
 ${keepsOut ? KEPT_OUT : COMES_BACK}

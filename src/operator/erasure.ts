@@ -51,7 +51,7 @@ export async function erasePerson(
   const patterns = mentionsOf(person.mailboxes, person.names);
   await dropRejected(scope, patterns);
   // Before texts: what is settled meanwhile takes its value away by itself.
-  const { receipts, unsettled } = await reduceReceipts(scope, person.targets, patterns);
+  const { receipts, unsettled } = await reduceReceipts(scope, person.targets, patterns, clock());
   let texts = await eraseOwnTexts(scope, person);
   for (const one of textsOf(database)) for (const pair of patterns) texts += await eraseMentions(scope, one, pair);
   for (const meetingId of person.meetingIds) await leaveMeeting(parts, scope, person, meetingId);

@@ -6,6 +6,7 @@ import { MINUTE_MS } from "../platform/clock";
 import { forEachLogged } from "../platform/work";
 import { ABANDONED_AFTER_MS, type Found, isOfTheCrm, nextLookUp } from "./outcomes";
 import { enqueueLookUp, settle, type WriteKind, type WriteRef } from "./receipts";
+import { dropHopeless, IS_GOING } from "./write-history";
 import { callsOf, settleFound, type WritebackParts } from "./writing";
 
 /** In one sweep; the next one finds the rest. */
@@ -46,6 +47,7 @@ export class LookUps<Row extends WriteReceipt> {
     const now = clock();
     await this.#leaveAbandoned(now);
     const { table, lookUpJob } = this.kind;
+    if (table === "field_write") await this.#dropHopeless(now);
     const overdue = await database.acrossTenants<WriteRef>(
       `WITH unknown AS MATERIALIZED (
          SELECT w.tenant_id, w.id, w.next_look_up_at FROM ${table} w ${WHILE_CONNECTED}
@@ -98,14 +100,27 @@ export class LookUps<Row extends WriteReceipt> {
     await forEachLogged(abandoned, leave, logger);
   }
 
+  async #dropHopeless(now: Date): Promise<void> {
+    const { database, logger } = this.parts;
+    const going = await database.acrossTenants<{ tenantId: number }>(
+      `SELECT DISTINCT tenant_id AS "tenantId" FROM field_write WHERE ${IS_GOING}`,
+      [],
+      { tenantId: "number" },
+    );
+    const drop = ({ tenantId }: { tenantId: number }) => dropHopeless(database.tenant(tenantId), now);
+    await forEachLogged(going, drop, logger);
+  }
+
   /** null where there is nothing to look up, or nobody to ask: then a sweep comes back to it. */
   async #plan(scope: TenantScope, writeId: string): Promise<{ copyId: number; receipt: Row } | null> {
     const { tenantId, rows, entities } = scope;
     const { row, table, lookedForMs } = this.kind;
+    // A value that has gone is none that clears the field.
+    const isHeld = table === "field_write" ? "AND w.value IS NOT NULL" : "";
     const [found] = await entities<Row, { looking_copy_id: number }>(
       row,
       `SELECT w.*, s.id AS looking_copy_id FROM ${table} w ${WHILE_CONNECTED}
-       WHERE w.tenant_id = $1 AND c.tenant_id = $1 AND s.tenant_id = $1 AND w.id = $2 AND w.state = 'UNKNOWN'
+       WHERE w.tenant_id = $1 AND c.tenant_id = $1 AND s.tenant_id = $1 AND w.id = $2 AND w.state = 'UNKNOWN' ${isHeld}
        FOR UPDATE OF w`,
       [tenantId, writeId],
       { looking_copy_id: "number" },

@@ -2,6 +2,7 @@ import type { TenantScope } from "../database/database";
 import { inBatches, type ListOrder, type Page, type PageRequest, readPageOf, type Step } from "../database/keyset";
 import { rowsById } from "../database/rows";
 import type { FieldWriteRow, NoteWriteRow, WriteReceipt } from "../entities/writeback";
+import { DAY_MS } from "../platform/clock";
 import type { Patterns } from "../platform/email-address";
 import { FIELD, NOTE, type WriteKind } from "./receipts";
 import { faultOfKey } from "./writing";
@@ -9,10 +10,10 @@ import { faultOfKey } from "./writing";
 /** Whether the record that a receipt names is one of the CRM company that is connected now. */
 export type OfCompany = { of_present_company: boolean };
 
-const OF_PRESENT_COMPANY = `EXISTS (
+const IS_OF_PRESENT_COMPANY = `EXISTS (
   SELECT 1 FROM connection c
   JOIN synced_copy s ON s.tenant_id = $1 AND s.id = c.copy_id
-  WHERE c.tenant_id = $1 AND s.crm_company_id = w.crm_company_id) AS of_present_company`;
+  WHERE c.tenant_id = $1 AND s.crm_company_id = w.crm_company_id)`;
 
 /** Receipts by their ids, those of one user or (`by` null) everybody's. */
 export function readReceipts<Row extends WriteReceipt>(
@@ -23,7 +24,7 @@ export function readReceipts<Row extends WriteReceipt>(
 ): Promise<(Row & OfCompany)[]> {
   return entities<Row, OfCompany>(
     row,
-    `SELECT w.*, ${OF_PRESENT_COMPANY} FROM ${rowsById(table, "$2")} w
+    `SELECT w.*, ${IS_OF_PRESENT_COMPANY} AS of_present_company FROM ${rowsById(table, "$2")} w
      WHERE $3::text IS NULL OR w.requested_by = $3`,
     [tenantId, ids, by],
     { of_present_company: "flag" },
@@ -145,21 +146,24 @@ export const IS_SETTLED = "state IN ('WRITTEN', 'FAILED')";
 /**
  * Takes the values off the receipts of persons. Of one that is still looked up the CRM has to be asked: it goes as it is
  * settled, as does one on another record that mentions them.
+ * @returns `unsettled`: how many values of erased persons are still looked up
  */
 export async function reduceReceipts(
-  { tenantId, rows }: TenantScope,
+  scope: TenantScope,
   records: readonly { copyId: number; crmId: number }[],
   patterns: readonly Patterns[],
+  now: Date,
 ): Promise<{ receipts: number; unsettled: number }> {
+  const { tenantId, rows } = scope;
   const of = [tenantId, records.map(({ copyId }) => copyId), records.map(({ crmId }) => crmId)];
   const own = `entity = 'PERSON' AND (copy_id, target_id) IN (SELECT * FROM unnest($2::bigint[], $3::bigint[]))`;
-  const unsettled = await rows(
+  await rows(
     `UPDATE field_write SET value_goes = true
      WHERE tenant_id = $1 AND value IS NOT NULL AND NOT ${IS_SETTLED} AND (${own} OR value::text ~* ANY ($4::text[]))
      RETURNING 1 AS changed`,
     [...of, patterns.map(([, inJson]) => inJson)],
   );
-  const receipts = await inBatches((batch) =>
+  const settled = await inBatches((batch) =>
     rows(
       `UPDATE field_write SET value = NULL WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
          SELECT ctid FROM field_write WHERE tenant_id = $1 AND value IS NOT NULL AND ${own} AND ${IS_SETTLED} LIMIT $4))
@@ -167,5 +171,27 @@ export async function reduceReceipts(
       [...of, batch],
     ),
   );
-  return { receipts, unsettled: unsettled.length };
+  const receipts = settled + (await dropHopeless(scope, now));
+  const left = await rows(`SELECT 1 AS one FROM field_write WHERE tenant_id = $1 AND ${IS_GOING}`, [tenantId]);
+  return { receipts, unsettled: left.length };
 }
+
+/** SQL: the value of an erased person that is still needed, to find out whether the CRM holds it. */
+export const IS_GOING = "state IN ('SENDING', 'UNKNOWN') AND value_goes AND value IS NOT NULL";
+
+/**
+ * Values of erased persons of which nothing will be known: their CRM company is not connected, or a day of looks found
+ * nothing out. They go, and nobody looks any more. @returns how many
+ */
+export async function dropHopeless({ tenantId, rows }: TenantScope, now: Date): Promise<number> {
+  const dropped = await rows(
+    `UPDATE field_write w SET value = NULL, next_look_up_at = NULL, error_message = $3
+     WHERE w.tenant_id = $1 AND w.state = 'UNKNOWN' AND w.value_goes AND w.value IS NOT NULL
+       AND (coalesce(w.sent_at, w.requested_at) < $2 OR NOT ${IS_OF_PRESENT_COMPANY}) RETURNING 1 AS changed`,
+    [tenantId, new Date(now.getTime() - DAY_MS), NOT_LOOKED_FOR],
+  );
+  return dropped.length;
+}
+
+const NOT_LOOKED_FOR =
+  "The CRM's answer was lost, so the value may or may not be there. It was erased with a person here, and is not looked for any more.";

@@ -6,6 +6,7 @@ import { systemClock } from "../../src/platform/clock";
 import { mentionsOf, withoutMentions } from "../../src/platform/email-address";
 import { Keyring } from "../../src/platform/keyring";
 import { createLogger } from "../../src/platform/logger";
+import { enqueueLookUp, FIELD } from "../../src/writeback/receipts";
 import { fieldOf, setMapping, writeFields } from "../support/fields";
 import { writeNote } from "../support/notes";
 import { connect, noJobIsDue, recordMeeting, syncAgain, syncEnds, until } from "../support/stories";
@@ -369,3 +370,40 @@ test("what was written through an earlier connection goes with the person, and w
   expect(await erase(second, true, { names: [], crmIds: [person] })).toMatchObject({ records: 0, receipts: 1 });
   expect(await rowsThatShow(/knee/i)).toEqual([]);
 });
+
+// Seen red: the value of a record that was not shown any more stayed for good, and the second run told of none.
+test("a value of which nothing will be known goes a day after its sending, and at once without its company", async () => {
+  await connect(service, simulator);
+  await syncEnds(service);
+  const [unsettled, address] = [UNSETTLED, "suzanne@valadon.example"];
+  const person = await liveOn("Suzanne Valadon", address);
+  const received = async () =>
+    (
+      await database.query(`SELECT state, value, next_look_up_at AS next FROM field_write WHERE target_id = ${person}`)
+    )[0];
+  await database.query(unsettled, [person, "10 minutes"]);
+  simulator.control.hide("person", person);
+  for (const _ of [1, 2]) expect(await erase(address, true)).toMatchObject({ receipts: 0, unsettled: 1 });
+  await database.query(unsettled, [person, "25 hours"]);
+  const gone = { state: "UNKNOWN", value: null, next: null };
+  await until("a worker has let it go", async () => (await received())?.next === null);
+  expect(await received()).toEqual(gone);
+  // A look that was planned before would find the field empty, as one that was cleared.
+  simulator.control.show("person", person);
+  simulator.control.change("person", person, { custom_fields: {} });
+  const [receipt] = await database.query<{ id: string }>(`SELECT id FROM field_write WHERE target_id = ${person}`);
+  const scope = new Database(database.dataSource).tenant(await database.tenantId("acme"));
+  await enqueueLookUp(scope, FIELD, receipt?.id ?? "", new Date());
+  await noJobIsDue(database);
+  expect(await received()).toEqual(gone);
+  const left = await liveOn("Emilie Charmy", "emilie@charmy.example");
+  await database.query(unsettled, [left, "10 minutes"]);
+  await service.ask("mutation { disconnect { __typename } }");
+  await noJobIsDue(database);
+  const said = { names: [], crmIds: [left] };
+  expect(await erase("emilie@charmy.example", false, said)).toMatchObject({ receipts: 1, unsettled: 0 });
+  expect(await rowsThatShow(/knee/i)).toEqual([]);
+});
+/** Its answer was lost, and no worker looks for it during the test. */
+const UNSETTLED = `UPDATE field_write SET state = 'UNKNOWN', error_code = 'ANSWER_LOST', error_message = 'lost', settled_at = NULL,
+  sent_at = now() - $2::interval, next_look_up_at = now() + interval '1 hour' WHERE target_id = $1`;
