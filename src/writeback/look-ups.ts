@@ -139,13 +139,13 @@ export class LookUps<Row extends WriteReceipt> {
 }
 
 /** Look-ups settle most within minutes; one that takes longer is for somebody to look at. */
-const SETTLED_WITHIN = "1 hour";
+const IS_LATE = "w.state = 'UNKNOWN' AND w.next_look_up_at IS NOT NULL AND w.requested_at < now() - interval '1 hour'";
 
-/** Writes whose answer was lost, and of which nothing is known for too long. */
+/** Writes whose answer was lost, and which are looked up for too long. */
 export async function countUnsettled(database: Database): Promise<number> {
   const [found] = await database.acrossTenants<{ count: number }>(
-    `SELECT (SELECT count(*) FROM note_write WHERE state = 'UNKNOWN' AND requested_at < now() - interval '${SETTLED_WITHIN}')::int
-       + (SELECT count(*) FROM field_write WHERE state = 'UNKNOWN' AND requested_at < now() - interval '${SETTLED_WITHIN}')::int AS count`,
+    `SELECT (SELECT count(*) FROM note_write w ${WHILE_CONNECTED} WHERE ${IS_LATE})::int
+       + (SELECT count(*) FROM field_write w ${WHILE_CONNECTED} WHERE ${IS_LATE})::int AS count`,
     [],
     { count: "number" },
   );

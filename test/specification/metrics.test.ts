@@ -1,7 +1,8 @@
 import { freePort } from "../../src/database/embedded/programs";
+import { writeNote } from "../support/notes";
 import type { Service } from "../support/service";
 import { subscribe } from "../support/sockets";
-import { connect, dataOf, syncAgain, syncEnds, until } from "../support/stories";
+import { connect, dataOf, noJobIsDue, recordMeeting, syncAgain, syncEnds, until } from "../support/stories";
 import { makeStale } from "../support/tokens";
 import { useCrm } from "../support/world";
 
@@ -65,6 +66,27 @@ test("a first list that does not end is told by how long it goes on, beside the 
   mend();
   await syncAgain(service, database, { tenant: "globex", role: "owner" });
   expect(await goesOn()).toBe(0);
+});
+
+// Seen red: it stayed for good for a receipt of a tenant that had left, and for one that nobody looks for any more.
+test("a write is unsettled for so long as it is looked for", async () => {
+  const as = { tenant: "initech" };
+  await connect(service, simulator, as);
+  await syncEnds(service, as);
+  await noJobIsDue(database);
+  const { id: meetingId } = await recordMeeting(service, [simulator.company.stories.singleDeal.email], {}, as);
+  expect(await writeNote(service, { meetingId, content: "Lost" }, as)).toMatchObject({ state: "WRITTEN" });
+  const leave = (next: string) =>
+    database.query(`UPDATE note_write SET state = 'UNKNOWN', crm_note_id = NULL, settled_at = NULL, requested_at = now() - interval '2 hours',
+      sent_at = now() - interval '2 hours', next_look_up_at = ${next}`);
+  const unsettled = () => metric("crm_writes_unsettled");
+  await leave("now() + interval '1 hour'");
+  expect(await unsettled()).toBe(1);
+  await leave("NULL");
+  expect(await unsettled()).toBe(0);
+  await leave("now() + interval '1 hour'");
+  await service.ask("mutation { disconnect { __typename } }", {}, as);
+  expect(await unsettled()).toBe(0);
 });
 
 test("operations, statements, sockets and the queue are measured", async () => {
