@@ -3,6 +3,7 @@ import { forgetOld } from "../database/jobs";
 import { rowsOf, rowsOfEach } from "../database/rows";
 import { jsonRows, type WrittenRow } from "../database/upsert";
 import type { DealChangeKind, DealChangeRow } from "../entities/deal";
+import { ERASED } from "../platform/email-address";
 import type { Logger } from "../platform/logger";
 
 /**
@@ -52,7 +53,7 @@ export const PUSHES = `unnest(known.ids) AS one (id) CROSS JOIN LATERAL (SELECT 
     AND t.kind = 'CLOSE_DATE' AND t.became > t.was COLLATE "C"
   ORDER BY t.deal_id DESC, t.seen_at DESC LIMIT ${MOST_PUSHES}) p`;
 
-/** A new deal has no history. */
+/** A new deal has no history; nor has a text from which a person was erased, and which a sync brings back. */
 export function changesOf({ id, told }: WrittenRow): DealChange[] {
   if (told === null || told === "NEW") return [];
   return JOURNALED.map(({ kind }, index) => ({
@@ -60,7 +61,7 @@ export function changesOf({ id, told }: WrittenRow): DealChange[] {
     kind,
     was: told.was[index] ?? null,
     became: told.became[index] ?? null,
-  })).filter(({ was, became }) => was !== became);
+  })).filter(({ was, became }) => was !== became && !was?.includes(ERASED));
 }
 
 /** Who was known to take part in a deal before a statement. */

@@ -11,12 +11,11 @@ import { ConnectionRow, CredentialRow, SyncedCopyRow } from "../entities/connect
 import { CrmUserRow } from "../entities/crm-company";
 import { isOfTenants, type Texts, textsOf } from "../entities/index";
 import { MeetingRow } from "../entities/meeting";
-import { PersonRow } from "../entities/records";
 import type { Clock } from "../platform/clock";
 import { ERASED, mentionsOf, type Patterns } from "../platform/email-address";
 import type { Logger } from "../platform/logger";
 import { cancelRuns } from "../sync/runs";
-import { removeRecords } from "../sync/writers";
+import { removeErased } from "../sync/writers";
 import { IS_SETTLED, reduceReceipts } from "../writeback/write-history";
 import { findPerson, isOf, mentions, type Person, patternFor, type Said } from "./person";
 
@@ -161,7 +160,7 @@ function removePerson({ clock }: ErasingParts, scope: TenantScope, copyId: numbe
       [held.tenantId, copyId, crmId],
       { id: "text" },
     );
-    await removeRecords(copy, PersonRow, [crmId], clock());
+    await removeErased(copy, crmId);
     for (const { id } of known) {
       const meeting = await lockMeeting(held, id);
       if (meeting) await matchMeetings(held, [meeting], clock(), "SYNCED");

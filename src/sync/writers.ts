@@ -307,6 +307,11 @@ async function leaveDeals(copy: CopyScope, ids: readonly number[], now: Date): P
   await writeChanges(copy, changes, now);
 }
 
+/** Nothing has happened in the CRM to who is erased: the deals keep the id, and are asked again as nobody hears more of it. */
+const ASK_DEALS = `
+  UPDATE deal SET participants_due = true WHERE tenant_id = $1 AND copy_id = $2 AND crm_id IN (
+    SELECT x.deal_id FROM deal_participant x WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.person_id = ANY ($3))`;
+
 /** What belongs to a record and goes with it. $1: the tenant, $2: the copy, $3: the ids of the records. */
 const DEPENDENTS = new Map<unknown, readonly string[]>([
   [PersonRow, ["DELETE FROM person_address WHERE tenant_id = $1 AND copy_id = $2 AND person_id = ANY ($3)"]],
@@ -323,7 +328,7 @@ const DEPENDENTS = new Map<unknown, readonly string[]>([
   ],
 ]);
 
-/** Removes records from the copy with what belongs to them. @returns how many were there */
+/** Removes records from the copy with what belongs to them, as they are gone from the CRM. @returns how many were there */
 export async function removeRecords(
   copy: CopyScope,
   entity: new () => object,
@@ -331,9 +336,19 @@ export async function removeRecords(
   now: Date,
 ): Promise<number> {
   if (ids.length === 0) return 0;
-  const { tenantId, copyId, rows, metadata } = copy;
   if (entity === PersonRow) await leaveDeals(copy, ids, now);
   if (entity === DealRow) await keepSnoozes(copy, ids, now);
+  return deleteRecords(copy, entity, ids);
+}
+
+/** The same for a person who is erased here. */
+export async function removeErased(copy: CopyScope, personId: number): Promise<void> {
+  await copy.rows(ASK_DEALS, [copy.tenantId, copy.copyId, [personId]]);
+  await deleteRecords(copy, PersonRow, [personId]);
+}
+
+async function deleteRecords(copy: CopyScope, entity: new () => object, ids: readonly number[]): Promise<number> {
+  const { tenantId, copyId, rows, metadata } = copy;
   for (const sql of DEPENDENTS.get(entity) ?? []) await rows(sql, [tenantId, copyId, ids]);
   const { tableName } = metadata(entity);
   const gone = await rows(

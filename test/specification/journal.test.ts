@@ -1,7 +1,10 @@
 import { v2Time } from "../../simulator/model/times";
 import { sweepChanges } from "../../src/connections/journal";
+import { KeepOut } from "../../src/connections/keep-out";
 import { Database } from "../../src/database/database";
+import { erasePerson } from "../../src/operator/erasure";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/platform/clock";
+import { Keyring } from "../../src/platform/keyring";
 import { createLogger } from "../../src/platform/logger";
 import { dataOf, noJobIsDue, recordMeeting, syncEnds, until } from "../support/stories";
 import { useService } from "../support/world";
@@ -12,7 +15,7 @@ import { useService } from "../support/world";
 let aheadMs = 0;
 const clock = () => new Date(Date.now() + aheadMs);
 const later = (ms: number) => new Date(clock().getTime() + ms);
-const { simulator, database, service } = useService({ deals: 40, clock, connected: ["acme"] });
+const { simulator, database, service, world } = useService({ deals: 40, clock, connected: ["acme"] });
 const story = () => simulator.company.stories.singleDeal;
 
 interface Change {
@@ -227,6 +230,25 @@ test("a briefing tells what changed since the meeting before on the same deal, e
   expect((await since(100, 2)).changes).toHaveLength(2);
   expect((await sinceThen("0001-01-01T00:00:00+14:00", 2)).changes).toHaveLength(2);
   expect((await sinceThen("9999-12-31T23:59:59-14:00")).changes).toEqual([]);
+});
+
+// Seen red: sellers read that the deal had lost its participants and its title, and got them back.
+test("who is erased here and comes back by a sync has changed nothing in a deal", async () => {
+  const { email, dealId, personId } = story();
+  const { company, control } = simulator;
+  control.change("deal", dealId, { title: `${company.persons.get(personId)?.name} - pilot` });
+  await sync();
+  await forget();
+  const all = new Database(database.dataSource);
+  const keepOut = new KeepOut(new Keyring(world.config.encryptionKeys));
+  const parts = { database: all, keepOut, clock, logger: createLogger("silent") };
+  expect(await erasePerson(parts, await database.tenantId("acme"), email, false)).toMatchObject({ records: 1 });
+  const titles = () => database.query(`SELECT title FROM deal WHERE crm_id = ${dealId}`);
+  expect(await titles()).toEqual([{ title: "[erased] - pilot" }]);
+  await sync("RECONCILE");
+  expect(await titles()).toEqual([{ title: company.deals.get(dealId)?.title }]);
+  expect(await database.query(`SELECT deal_id FROM deal_participant WHERE person_id = ${personId}`)).not.toEqual([]);
+  expect(await entries()).toBe(0);
 });
 
 test("entries go after 400 days, with their deal, and with the copy when the connection ends", async () => {
