@@ -6,6 +6,7 @@ import type { TenantScope } from "../database/database";
 import { enqueueJob, type JobKind } from "../database/jobs";
 import { FieldWriteRow, NoteWriteRow, type StoredWriteState, type WriteReceipt } from "../entities/writeback";
 import { DAY_MS } from "../platform/clock";
+import { ServiceError } from "../platform/errors";
 import { AWAITED_MS, nextLookUp, sentenceOf, type WriteFailure, type WriteOutcome } from "./outcomes";
 import type { MeetingTargets, Target } from "./targets";
 
@@ -71,6 +72,11 @@ export const FIELD: WriteKind<FieldWriteRow> = {
     "is sent; while the CRM is disconnected or needs re-authorization, that waits for the same company.",
   writtenFrom: ["UNKNOWN"],
 };
+
+/** The tenant was erased meanwhile, with its receipts. */
+export class ReceiptGoneError extends ServiceError {
+  readonly code = "RECEIPT_GONE";
+}
 
 /** The receipts of an idempotency key, in the order sent; none where the key is new. */
 export function findReceipts<Row extends WriteReceipt>(
@@ -190,7 +196,7 @@ export async function settle<Row extends WriteReceipt>(
   const [receipt] = changed
     ? [changed]
     : await entities(kind.row, `SELECT * FROM ${kind.table} WHERE tenant_id = $1 AND id = $2`, [tenantId, id]);
-  if (!receipt) throw new Error(`receipt ${id} was made and is not there`);
+  if (!receipt) throw new ReceiptGoneError(`Receipt ${id} was made and is not there.`);
   if (isUnknown && receipt.state === "UNKNOWN" && nextLookUpAt) await enqueueLookUp(scope, kind, id, nextLookUpAt);
   return receipt;
 }

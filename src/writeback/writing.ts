@@ -20,7 +20,7 @@ import {
   OUT_OF_SIGHT,
   type WriteFailure,
 } from "./outcomes";
-import { findReceipts, settle, type WriteKind } from "./receipts";
+import { findReceipts, ReceiptGoneError, settle, type WriteKind } from "./receipts";
 
 /** What writing to the CRM and looking up what became of it are made with. */
 export interface WritebackParts {
@@ -57,6 +57,11 @@ const KEY_REUSED = refused(
   "IDEMPOTENCY_KEY_REUSED",
   "This idempotency key was used with another input. Choose a new key for each write.",
   "idempotencyKey",
+);
+
+const ERASED = refused(
+  "NOT_CONNECTED",
+  "Your organization was erased here while this was written. The CRM may hold it: look there.",
 );
 
 /** Calls through the connection of a copy. @param mayBegin asked right before each request goes on the wire */
@@ -104,7 +109,7 @@ export async function settleFound<Row extends WriteReceipt>(
   return settled;
 }
 
-export type WritingRefusal = PolicyRefusal | "CRM_UNAVAILABLE" | "IDEMPOTENCY_KEY_REUSED";
+export type WritingRefusal = PolicyRefusal | "CRM_UNAVAILABLE" | "IDEMPOTENCY_KEY_REUSED" | "NOT_CONNECTED";
 
 /** By what a write is known again. */
 export interface Intent {
@@ -156,7 +161,7 @@ export class Writing<Row extends WriteReceipt> {
     const begun = await begin(intent);
     if (!begun.ok) return begun;
     const { receipts, send } = begun.value;
-    return send ? accepted(await this.#track(send())) : this.#again(receipts, intent);
+    return send ? this.#sent(send) : this.#again(receipts, intent);
   }
 
   /** Sends end by themselves; a process that stops waits for its own, so that no receipt is left behind. */
@@ -175,16 +180,24 @@ export class Writing<Row extends WriteReceipt> {
     return findReceipts(this.parts.database.tenant(tenantId), this.kind, idempotencyKey);
   }
 
-  #track(sending: Promise<Row[]>): Promise<Row[]> {
+  async #sent(send: () => Promise<Row[]>): Promise<Outcome<Row[], "NOT_CONNECTED">> {
+    const sending = send();
     this.#underWay.add(sending);
-    return sending.finally(() => this.#underWay.delete(sending));
+    try {
+      return accepted(await sending);
+    } catch (error) {
+      if (error instanceof ReceiptGoneError) return ERASED;
+      throw error;
+    } finally {
+      this.#underWay.delete(sending);
+    }
   }
 
   /** The same answer as the caller's who sends; where that takes too long, what is known now. All who wait look together. */
   async #again(
     receipts: Row[],
     { inputHash, idempotencyKey }: Intent,
-  ): Promise<Outcome<Row[], "IDEMPOTENCY_KEY_REUSED">> {
+  ): Promise<Outcome<Row[], "IDEMPOTENCY_KEY_REUSED" | "NOT_CONNECTED">> {
     const [first] = receipts;
     if (first?.inputHash !== inputHash) return KEY_REUSED;
     if (!isSending(receipts)) return accepted(receipts);
@@ -192,7 +205,8 @@ export class Writing<Row extends WriteReceipt> {
     const awaited =
       this.#awaited.get(id) ?? this.#poll(tenantId, idempotencyKey).finally(() => this.#awaited.delete(id));
     this.#awaited.set(id, awaited);
-    return accepted(await awaited);
+    const now = await awaited;
+    return now.length > 0 ? accepted(now) : ERASED;
   }
 
   async #poll(tenantId: number, idempotencyKey: string): Promise<Row[]> {
