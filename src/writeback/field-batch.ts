@@ -84,7 +84,7 @@ function planFields(
     if (!target.ok) return at(position, "targetId", target);
     const mapping = mappings.find(({ entity }) => entity === field.entity);
     if (!mapping || !isCustomFieldKey(mapping.fieldKey)) {
-      const message = `No field of a ${field.entity.toLowerCase()} is nominated. An owner or admin can choose one.`;
+      const message = `No ${field.entity.toLowerCase()} field is nominated. An owner or admin can choose one.`;
       return at(position, "entity", refused("FIELD_NOT_MAPPED", message));
     }
     const { id } = target.value;

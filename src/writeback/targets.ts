@@ -72,7 +72,7 @@ const NOT_CERTAIN = refused(
 );
 const DEAL_NOT_SETTLED = refused(
   "NEEDS_CHOICE",
-  "Which deal the meeting is about is not settled. Choose it with chooseDeal, or name a person or organization in targetId.",
+  "Which deal the meeting is about is not settled. Choose it with chooseDeal; for a note, targetId may name a person or organization instead.",
   "targetId",
 );
 const CHOICE_NOT_THERE = refused(

@@ -120,6 +120,8 @@ describe("A wrong target", () => {
     await service.ask(clear, { entity });
     expect(await writeFields(service, meetingId, all(value))).toMatchObject({
       code: "FIELD_NOT_MAPPED",
+      // Seen red: "a organization".
+      message: `No ${entity.toLowerCase()} field is nominated. An owner or admin can choose one.`,
       field: `values.${ENTITIES.indexOf(entity)}.entity`,
     });
     expect(simulator.log.all()).toEqual([]);

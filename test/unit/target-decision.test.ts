@@ -66,6 +66,13 @@ test.each<[named: string, copyId: number, note: string, ofPerson: string]>([
   expect([inWords(facts, null, named), inWords(facts, "PERSON", named)]).toEqual([note, ofPerson]);
 });
 
+// Seen red: who writes a deal's field was told to name a person.
+test("what a deal's field is refused with can be followed: a person or organization is for a note alone", () => {
+  expect(targetOf(factsIn(", deals"), "DEAL")).toMatchObject({
+    message: expect.stringContaining("for a note, targetId"),
+  });
+});
+
 test("an id that names no record is no target, whatever is certain", () => {
   expect([inWords("P1", null, null), inWords("P1", "PERSON", null)]).toEqual([NOT, NOT]);
 });
