@@ -23,6 +23,9 @@ export class Client {
     this.#socket = createClient({
       url: `${options.url.replace(/^http/, "ws")}/graphql`,
       webSocketImpl: options.webSocketImpl,
+      // By itself it gives up where nothing listens, as while the service is started anew.
+      retryAttempts: Number.POSITIVE_INFINITY,
+      shouldRetry: () => true,
       connectionParams: async () => ({ authorization: `Bearer ${await options.token()}` }),
     });
   }

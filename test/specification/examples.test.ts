@@ -1,11 +1,20 @@
 import { mkdtempSync, rmSync } from "node:fs";
+import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { parse, type TypedQueryDocumentNode } from "graphql";
+import WebSocket from "ws";
+import { Client } from "../../examples/client";
+import { freePort } from "../../src/database/embedded/programs";
 import { JWT_SECRET, tokenFor } from "../support/actors";
 import { startProgram } from "../support/processes";
 import { useService } from "../support/world";
 
 const { simulator, service } = useService({ deals: 40, connected: ["acme"] });
+
+type Watched = TypedQueryDocumentNode<object, Record<string, never>>;
+const WATCHED = parse("subscription { connectionStatusChanged { state } }") as Watched;
 
 async function run(...args: string[]): Promise<{ code: number | string; output: string }> {
   const program = startProgram("examples/node.js", {}, args);
@@ -28,6 +37,21 @@ test("the example for Node asks, records, reads page by page and is told the sta
 
 test("the example for Node says what is wrong with a token", async () => {
   expect(await run(service.url, "x")).toEqual({ code: 1, output: expect.stringMatching(/^UNAUTHENTICATED: /) });
+});
+
+// Seen red: that nothing listens, as while the service is started anew, ended the subscription for good.
+test("what the example hears goes on where the service is away for a while", async () => {
+  const port = await freePort();
+  const client = new Client({ url: `http://127.0.0.1:${port}`, token: tokenFor, webSocketImpl: WebSocket });
+  const heard = client.hear(WATCHED, {}).next();
+  await sleep(500);
+  const through = createServer((near) => {
+    const far = connect(Number(new URL(service.url).port), "127.0.0.1");
+    near.pipe(far).pipe(near);
+  }).listen(port, "127.0.0.1");
+  expect(await heard).toEqual({ done: false, value: { connectionStatusChanged: { state: "CONNECTED" } } });
+  client.close();
+  through.close();
 });
 
 test("the demo that ends by itself shows a briefing, and no address or token of what is gone then", async () => {
