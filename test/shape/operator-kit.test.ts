@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
 import { parse } from "yaml";
+import { COMMANDS } from "../../src/operator/commands";
 import { ConfigError, readConfig, VARIABLES } from "../../src/platform/config";
 import { startProgram } from "../support/processes";
 
@@ -186,6 +187,14 @@ test("every npm script that the documents name exists", () => {
   const named = files.flatMap((file) => [...read(file).matchAll(/npm run ([a-z:]+)/g)].map(([, name = ""]) => name));
   expect(named.length).toBeGreaterThan(0);
   expect(named.filter((name) => !(name in packageJson.scripts))).toEqual([]);
+});
+
+// Seen red: `migrate` had none.
+test("every command of the operator is an npm script as well", () => {
+  const started = Object.values(packageJson.scripts).flatMap(
+    (text) => /^node dist\/src\/main\.js (\S+)$/.exec(text)?.[1] ?? [],
+  );
+  expect(started.sort()).toEqual(["doctor", ...Object.keys(COMMANDS)].sort());
 });
 
 function faultsOf(environment: NodeJS.ProcessEnv): string {
