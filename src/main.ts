@@ -110,4 +110,8 @@ function fail(error: unknown): never {
   process.exit(1);
 }
 
+// Who reads the first lines alone, as `head` does, has what they wanted.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code !== "EPIPE") throw error;
+});
 if (require.main === module) main(process.argv.slice(2)).catch(fail);

@@ -197,6 +197,13 @@ test("every command of the operator is an npm script as well", () => {
   expect(started.sort()).toEqual(["doctor", ...Object.keys(COMMANDS)].sort());
 });
 
+// Seen red: it died of EPIPE, with a stack.
+test("whoever reads only the beginning of what a command says ends it in peace", async () => {
+  const program = startProgram("src/main.js", {}, ["doctor"]);
+  program.child.stdout?.destroy();
+  expect([await program.ended, program.output()]).toEqual([1, ""]);
+});
+
 function faultsOf(environment: NodeJS.ProcessEnv): string {
   try {
     readConfig(environment);
