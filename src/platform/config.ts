@@ -77,9 +77,10 @@ function isNetwork(text: string): boolean {
 /** Exactly what a browser sends as Origin: nothing is matched by a pattern, and "null" would be everybody's. */
 const isOrigin = (text: string): boolean => secure(text)?.origin === text && !text.includes("*");
 
-/** Where codes come back: its path becomes a route, in which ":" and "*" would stand for other paths. */
-const isCallback = (text: string): boolean => /^[^:*]+$/.test(secure(text)?.pathname ?? "");
-const CALLBACK = "the registration's callback address, https or on loopback, as https://app.example.com/crm/callback";
+/** Where codes come back: its path becomes a route, in which ":" and "*" would stand for others, and "%" for no letter. */
+const CALLBACK_PATH = /^(?!\/(graphql|graphiql|schema\.graphql|healthz|readyz|metrics|assets)(\/|$))[^:*%]+$/;
+const isCallback = (text: string): boolean => CALLBACK_PATH.test(secure(text)?.pathname ?? "");
+const CALLBACK = "a callback address, https or on loopback and no place of ours: https://app.example.com/crm/callback";
 
 const environment = z.object({
   NODE_ENV: z.string().optional(),
@@ -138,15 +139,14 @@ export const VARIABLES: ReadonlyMap<string, unknown> = new Map(
 /** Faults of variables together; zod skips such checks where a single variable is at fault, and all are owed at once. */
 function faultsBetweenVariables(given: Record<string, string | undefined>, production: boolean): string[] {
   const faults: string[] = [];
-  if (production && given.DATABASE_URL === undefined) {
+  if (production && given.DATABASE_URL === undefined)
     faults.push("DATABASE_URL is required in production: postgresql://user:password@host:5432/database");
-  }
-  if ((given.AUTH_JWT_SECRET === undefined) === (given.AUTH_JWKS_URL === undefined)) {
+  if ((given.AUTH_JWT_SECRET === undefined) === (given.AUTH_JWKS_URL === undefined))
     faults.push("AUTH_JWT_SECRET or AUTH_JWKS_URL is required, and only one of them: how actors' tokens are proven");
-  }
-  if (given.WEB === "on" && given.WEB_TOKEN_URL === undefined) {
+  if (given.WEB === "on" && given.WEB_TOKEN_URL === undefined)
     faults.push("WEB_TOKEN_URL is required when WEB=on: where the page asks the host product for the user's token");
-  }
+  if (Number(given.METRICS_PORT) === Number(given.PORT ?? VARIABLES.get("PORT")))
+    faults.push("METRICS_PORT must be another than PORT, which the API listens on, for example 9464");
   return faults;
 }
 

@@ -131,6 +131,9 @@ test.each([
   ["CRM_REDIRECT_URL", "localhost:5173/callback", "https or on loopback"],
   ["CRM_REDIRECT_URL", "http://app.example.com/crm/callback", "https or on loopback"],
   ["CRM_REDIRECT_URL", "https://app.example.com/:tenant/*", "callback address"],
+  ["CRM_REDIRECT_URL", "https://app.example.com/healthz", "and no place of ours"],
+  ["CRM_REDIRECT_URL", "https://app.example.com/graphiql/assets/x", "and no place of ours"],
+  ["CRM_REDIRECT_URL", "https://app.example.com/r%C3%BCck", "and no place of ours"],
   ["AUTH_JWT_SECRET", "short", "at least 32 bytes"],
   ["ENCRYPTION_KEYS", "k1:c2hvcnQ=", "openssl rand -base64 32"],
   ["ENCRYPTION_KEYS", `k1:${key()},k1:${key()}`, "twice"],
@@ -165,6 +168,18 @@ test("the page is served only where it is asked for, and only with an address fo
   const tokenUrl = "https://app.example.com/crm/token";
   expect(readConfig({ ...GOOD, WEB: "on", WEB_TOKEN_URL: tokenUrl }).page).toEqual({ tokenUrl });
 });
+
+// Seen red: the second of the two to listen ended the process with a word on the port alone.
+test.each([{ METRICS_PORT: "4000" }, { PORT: "9464", METRICS_PORT: "9464" }])(
+  "metrics on the API's port (%j) are refused",
+  (ports) => {
+    const { PORT: _port, ...rest } = { PORT: "", ...GOOD };
+    expect(faultsOf({ ...rest, ...ports })).toEqual([
+      "METRICS_PORT must be another than PORT, which the API listens on, for example 9464",
+    ]);
+    expect(readConfig({ ...GOOD, METRICS_PORT: "9464" }).metricsPort).toBe(9464);
+  },
+);
 
 test("http is accepted on loopback only", () => {
   expect(readConfig({ ...GOOD, CRM_BASE_URL: "http://127.0.0.1:9/" }).crm.baseUrl).toBe("http://127.0.0.1:9");
