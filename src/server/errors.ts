@@ -8,16 +8,17 @@ import type { Logger } from "../platform/logger";
 /** The status of the answer; null where it comes over a socket alone. */
 type Told = readonly [status: number | null, words: string];
 
-/** All codes of `errors`, besides refusals of single fields. docs/api.md shows them: `npm run schema` writes it. */
+/** All codes of `errors`. docs/api.md shows them: `npm run schema` writes it. */
 const ERRORS = {
   UNAUTHENTICATED: [401, "The token is missing, wrong or has ended: get another."],
   KEYS_UNAVAILABLE: [503, "The token cannot be proven now: keep it, try again after `Retry-After`."],
   BAD_REQUEST: [400, "The body is no JSON, or no operation."],
+  METHOD_NOT_ALLOWED: [405, "Send a POST."],
   UNSUPPORTED_MEDIA_TYPE: [415, "Send `application/json`."],
   BODY_TOO_LARGE: [413, "Send less than 512 KB."],
   GRAPHQL_PARSE_FAILED: [400, "The document is no GraphQL, or has more than 2,000 tokens."],
   GRAPHQL_VALIDATION_FAILED: [400, "The document does not fit the schema."],
-  OPERATION_RESOLUTION_FAILURE: [400, "`operationName` names none of the document's."],
+  OPERATION_RESOLUTION_FAILURE: [400, "`operationName` names none or is missing; no subscriptions."],
   PERSISTED_QUERY_NOT_SUPPORTED: [200, "Send the whole document."],
   BAD_USER_INPUT: [400, "Variables or arguments do not fit; 200 where single fields lack their data."],
   DOCUMENT_TOO_COMPLEX: [400, "Its validation would take long: repeat less, use variables."],
@@ -29,6 +30,10 @@ const ERRORS = {
   DEADLINE_EXCEEDED: [200, "It took too long and was called off: ask for less."],
   TEMPORARILY_UNAVAILABLE: [200, "Try again in a few seconds, a write with the same key."],
   INTERNAL_SERVER_ERROR: [200, "A bug of ours: tell support the `errorId`."],
+  NOT_ALLOWED_FOR_ROLE: [200, "Of `auditEvents`."],
+  NOT_CONNECTED: [200, "Of `fields`."],
+  NEEDS_REAUTHORIZATION: [200, "Of `fields`."],
+  CRM_UNAVAILABLE: [200, "Of `fields`."],
   SUBSCRIPTIONS_ONLY: [null, "Send queries and mutations by POST."],
   EVENTS_MISSED: [null, "Events were missed: read anew."],
   TOO_MANY_SUBSCRIPTIONS: [null, "End some: 20 of a socket, 100 that differ of a tenant."],
@@ -76,6 +81,7 @@ export const CLOSE_CODES: ReadonlyMap<number | "none", string> = new Map<number 
   [CloseCode.BadRequest, "no message of the protocol; a `ping` or `pong` has no payload here"],
   [CloseCode.Unauthorized, "a subscription before `connection_init`"],
   [CloseCode.Forbidden, "the token is not valid, or has ended"],
+  [CloseCode.SubprotocolNotAcceptable, "no `graphql-transport-ws`"],
   [CloseCode.ConnectionInitialisationTimeout, "no `connection_init` within 3 s"],
   [CloseCode.SubscriberAlreadyExists, "two subscriptions with one id"],
   [

@@ -23,7 +23,7 @@ import { type ErrorCode, errorOf } from "./errors";
 import { COST_HEADER } from "./limits";
 import { type Answer, Operations } from "./operations";
 import { addFront, type FrontParts, Page } from "./pages";
-import { addHealth, addUninstalls, Draining, listen, type UninstallRoute } from "./serving";
+import { addHealth, addUninstalls, Draining, listen, refuseOtherMethods, type UninstallRoute } from "./serving";
 import { addSocketServer } from "./socket-server";
 
 /** A document with its variables; meetings with hundreds of attendees stay far below. */
@@ -98,6 +98,7 @@ async function addGraphQL(scope: FastifyInstance, parts: HttpServerParts): Promi
     if (encoding && encoding.toLowerCase() !== "identity")
       throw new errorCodes.FST_ERR_CTP_INVALID_MEDIA_TYPE(encoding);
   });
+  refuseOtherMethods(scope);
   scope.post("", async (request, reply) => {
     const { status, result } = await answerOf(request, reply, operations, parts);
     reply.code(status).type(answerType(request.headers.accept));

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import Fastify, { type FastifyInstance } from "fastify";
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Gauge } from "prom-client";
 import { readBudgetTotals } from "../connections/budget";
 import type { UninstallOutcome, Uninstalls } from "../connections/uninstalls";
@@ -13,6 +13,7 @@ import type { Metrics } from "../platform/metrics";
 import { readFreshness } from "../sync/schedule-rows";
 import { countUnsettled } from "../writeback/look-ups";
 import { LISTEN_BACKLOG } from "./bounds";
+import { errorOf } from "./errors";
 
 /** How long answers ask clients to take a new connection elsewhere, before the listening ends. */
 export const LEAVE_MS = 1_000;
@@ -85,6 +86,18 @@ export function addHealth(
       return reply.code(503).send({ status: "not ready" });
     }
   });
+}
+
+/** As GraphQL over HTTP has it. Preflights and upgrades do not get here. */
+export function refuseOtherMethods(scope: FastifyInstance): void {
+  const { message, extensions } = errorOf("METHOD_NOT_ALLOWED", "Send operations by POST.");
+  // Before a body is looked at, which may be anything.
+  const onRequest = async (_request: FastifyRequest, reply: FastifyReply) =>
+    reply
+      .code(405)
+      .header("allow", "POST")
+      .send({ errors: [{ message, extensions }] });
+  scope.route({ method: ["GET", "PUT", "PATCH", "DELETE"], url: "", onRequest, handler: onRequest });
 }
 
 /** The CRM's few ids; whoever sends more is not the CRM. */

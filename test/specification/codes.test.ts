@@ -51,6 +51,31 @@ test("an argument that does not fit one field leaves the others their data, with
   expect([status, data, errors?.[0]?.extensions.code]).toEqual([200, null, "BAD_USER_INPUT"]);
 });
 
+// Seen red: 404 with a body that no client of GraphQL reads.
+test.each(["GET", "HEAD", "PUT", "PATCH", "DELETE"] as const)(
+  "%s is answered with 405, and with what is allowed",
+  async (method) => {
+    const { statusCode, headers, body } = await request(`${service.url}/graphql?query={viewer{userId}}`, {
+      method,
+      ...(method !== "GET" && method !== "HEAD" && { headers: { "content-type": "text/plain" }, body: "{" }),
+    });
+    expect([statusCode, headers.allow]).toEqual([405, "POST"]);
+    if (method === "HEAD") return body.dump();
+    expect(await body.json()).toMatchObject({ errors: [{ extensions: { code: "METHOD_NOT_ALLOWED" } }] });
+    expect(ERROR_CODES.get("METHOD_NOT_ALLOWED")?.[0]).toBe(405);
+  },
+);
+
+const FIELDS = "{ connection { fields(entity: DEAL) { key } } }";
+// Seen red: these come as errors, and had no line.
+test.each([
+  ["NOT_CONNECTED", FIELDS, {}],
+  ["NOT_ALLOWED_FOR_ROLE", "{ auditEvents { nodes { at } } }", { role: "member" }],
+])("the refusal %s of a field has its line among the errors", async (code, query, as) => {
+  const { status, errors } = await service.ask(query, {}, { tenant: "newcomer", ...as });
+  expect([errors?.[0]?.extensions.code, status]).toEqual([code, ERROR_CODES.get(code)?.[0]]);
+});
+
 test("what only a socket answers has no status", async () => {
   const { closed, end } = await subscribe(service.url, "{ viewer { userId } }");
   expect((await closed).reason).toContain("SUBSCRIPTIONS_ONLY");
@@ -73,6 +98,12 @@ const CLOSES: [code: number, send: () => Promise<object[]>][] = [
   [4409, async () => [await init(), begin, begin]],
   [4429, async () => [await init(), await init()]],
 ];
+
+// Seen red: it had no line.
+test("a socket of no protocol is closed with 4406, which has its line", async () => {
+  const [code] = await once(new WebSocket(`${service.url.replace("http", "ws")}/graphql`), "close");
+  expect([code, CLOSE_CODES.has(code)]).toEqual([4406, true]);
+});
 
 test.each(CLOSES)("a socket is closed with %i, which has its line", async (code, send) => {
   const messages = await send();
