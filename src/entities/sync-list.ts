@@ -37,6 +37,10 @@ export class SyncListRow extends OfList {
   /** Reads in a row that changed nothing: such a list may be read less often. */
   @Column("integer", { default: 0 })
   quietReads!: number;
+
+  /** The last time that it was walked to find what is gone, that was much: it may come back, which nothing else tells. */
+  @Column("boolean", { default: false })
+  muchGone!: boolean;
 }
 
 /** A way through a list that is under way: where it goes on after a turn, a crash or a day without tokens. */

@@ -97,6 +97,7 @@ export async function removeUnseen(
 ): Promise<"ENDED" | "PAUSED"> {
   const { run, clock, verify, logger } = context;
   const absence = await countAbsence(copyOf(context), resource);
+  const isMuchGone = absence.absent > 0 && isMuch(absence);
   if (isMuch(absence)) {
     logger.warn({ resource, ...absence }, "two walks did not show much of what is held");
     // Who sees so much less may be deactivated, or somebody else, by now.
@@ -106,7 +107,7 @@ export async function removeUnseen(
     const { gone, list } = await inRun(context, async (copy) => {
       const removed = await removeBatch(context, copy, resource);
       const gone = { ...NO_CHANGE, removed };
-      if (removed === 0) return { gone, list: await endPass(copy, run, state, pass, gone, clock()) };
+      if (removed === 0) return { gone, list: await endPass(copy, run, state, pass, gone, clock(), isMuchGone) };
       await movePass(copy, run, pass, gone);
       return { gone, list: null };
     });

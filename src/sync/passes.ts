@@ -189,9 +189,10 @@ export async function endPass(
   pass: Pass,
   change: StepChange,
   now: Date,
+  isMuch = false,
 ): Promise<ListState["list"]> {
   const { copyId, rows } = copy;
-  const { resource, kind, beganAt } = pass;
+  const { resource, kind, removes, beganAt } = pass;
   const isWhole = kind === "WHOLE";
   if (hasRejected && isWhole && beganAt) await forgetRejected(copy, resource, beganAt, now);
   const [list] = await rows<NonNullable<ListState["list"]>>(
@@ -200,12 +201,12 @@ export async function endPass(
      ), mended AS (
        DELETE FROM data_gap WHERE tenant_id = $1 AND copy_id = $10 AND resource = $3 AND crm_id = 0
      )
-     UPDATE sync_list SET watermark = greatest(watermark, $13::timestamptz), read_at = $14, whole_at = CASE WHEN $12::boolean THEN $14::timestamptz ELSE whole_at END,
+     UPDATE sync_list SET watermark = greatest(watermark, $13::timestamptz), read_at = $14, whole_at = CASE WHEN $12::boolean THEN $14::timestamptz ELSE whole_at END, much_gone = coalesce($15, much_gone),
        quiet_reads = CASE WHEN (SELECT sum(written + removed) FROM sync_step WHERE tenant_id = $1 AND run_id = $2 AND resource = $3) + $6::int + $8::int = 0
          THEN quiet_reads + 1 ELSE 0 END
      WHERE tenant_id = $1 AND copy_id = $10 AND resource = $3
      RETURNING watermark, read_at AS "readAt"`,
-    [...countsParameters(run, resource, change), copyId, kind, isWhole, beganAt, now],
+    [...countsParameters(run, resource, change), copyId, kind, isWhole, beganAt, now, removes ? isMuch : null],
     { watermark: "instant", readAt: "instant" },
   );
   return list ?? null;

@@ -128,7 +128,7 @@ export function isStuck({ cursor, beganAt }: Place, checkpoint: string | null, n
 }
 
 /** What the schedule knows of a list. */
-export interface PaceFacts extends Pick<SyncListRow, "readAt" | "wholeAt" | "quietReads"> {
+export interface PaceFacts extends Pick<SyncListRow, "readAt" | "wholeAt" | "quietReads" | "muchGone"> {
   /** A way through it is under way, or was asked for. */
   isOpen: boolean;
 }
@@ -201,13 +201,13 @@ export function longestWaitMs(intervalMs: number): number {
 }
 
 /**
- * What the schedule runs: mostly what changed, and everything once in a while, to find what is gone. The list that was
- * read whole last counts: one that cannot be read would else make every run a reconciling one.
+ * Everything once in a while, to find what is gone, and a day after much was gone, to find what is back; else what changed.
+ * The list that was read whole last counts: one that cannot be read would else make every run a reconciling one.
  */
-export function dueKind(lists: Lists, now: Date, reconcileIntervalMs: number): SyncKind {
-  const wholes = RECONCILED.map((list) => lists.get(list)?.wholeAt ?? null).filter((at) => at !== null);
-  const lastWhole = Math.max(...wholes.map((at) => believed(at, now)));
-  const isDue = reconcileIntervalMs > 0 && wholes.length > 0 && now.getTime() - lastWhole >= reconcileIntervalMs;
+export function dueKind(lists: Lists, now: Date, everyMs: number): SyncKind {
+  const wholes = RECONCILED.flatMap((list) => lists.get(list)?.wholeAt ?? []).map((at) => believed(at, now));
+  const apartMs = Math.min(everyMs, [...lists.values()].some(({ muchGone }) => muchGone) ? DAY_MS : everyMs);
+  const isDue = everyMs > 0 && wholes.length > 0 && now.getTime() - Math.max(...wholes) >= apartMs;
   return isDue ? "RECONCILE" : "INCREMENTAL";
 }
 

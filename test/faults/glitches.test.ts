@@ -123,8 +123,12 @@ test.each(["own", "nothing"] as const)(
     expect(await world.sync(AS)).toMatchObject({ state: "SUCCEEDED", gaps: [] });
     expect(await held()).toEqual(visibleIds(simulator, world.userId));
     await world.isExact(AS);
+    const muchGone = () => world.database.query("SELECT 1 FROM sync_list WHERE much_gone");
+    expect(await muchGone()).not.toEqual([]);
     simulator.control.narrow(world.userId, "everything");
-    expect((await world.sync(AS, "FULL")).state).toBe("SUCCEEDED");
+    expect((await world.sync(AS, "RECONCILE")).state).toBe("SUCCEEDED");
+    expect(await held()).toEqual(before);
+    expect(await muchGone()).toEqual([]);
   },
 );
 

@@ -22,7 +22,7 @@ const ago = (minutes: number) => new Date(now.getTime() - minutes * MINUTE);
 const inMinutes = (minutes: number) => ago(-minutes);
 
 const LISTS = SYNC_RESOURCES.filter((resource): resource is ListResource => resource !== "DEAL_PARTICIPANTS");
-const NEW: PaceFacts = { readAt: now, wholeAt: now, quietReads: 0, isOpen: false };
+const NEW: PaceFacts = { readAt: now, wholeAt: now, quietReads: 0, muchGone: false, isOpen: false };
 const listsOf = (facts: Partial<PaceFacts>, others: Partial<Record<SyncResource, Partial<PaceFacts>>> = {}): Lists =>
   new Map(LISTS.map((list) => [list, { ...NEW, ...facts, ...others[list] }]));
 const paceOf = (pace: Partial<Pace> = {}): Pace => ({ intervalMs: INTERVAL, nextMeetingAt: null, ...pace });
@@ -138,6 +138,19 @@ test.each([
   const wholeAt = new Date(now.getTime() - ms);
   expect(dueKind(listsOf({ wholeAt }, { DEALS: { wholeAt: now } }), now, 30 * DAY)).toBe(kind);
   expect(dueKind(listsOf({ wholeAt }), now, 0)).toBe("INCREMENTAL");
+});
+
+// Seen red: what a user saw again came back after a month.
+test.each([
+  [DAY, "RECONCILE"],
+  [DAY - 1, "INCREMENTAL"],
+])("%i ms after much was gone the schedule makes a run %s", (ms, kind) => {
+  const lists = listsOf({ wholeAt: new Date(now.getTime() - ms) }, { DEALS: { muchGone: true } });
+  expect(dueKind(lists, now, 30 * DAY)).toBe(kind);
+  expect(dueKind(lists, now, 0)).toBe("INCREMENTAL");
+  expect(dueKind(listsOf({ wholeAt: now }, { DEALS: { wholeAt: new Date(0), muchGone: true } }), now, DAY)).toBe(
+    "INCREMENTAL",
+  );
 });
 
 test("a list that cannot be read does not make every run a reconciling one, nor does a first sync under way", () => {
