@@ -12,14 +12,8 @@ import { type Clock, timeLimit } from "../platform/clock";
 import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
-import {
-  AWAITED_MS,
-  BEGIN_WITHIN_MS,
-  type Found,
-  NotSentInTimeError,
-  OUT_OF_SIGHT,
-  type WriteFailure,
-} from "./outcomes";
+import type { Found, WriteFailure } from "./outcomes";
+import { AWAITED_MS, BEGIN_WITHIN_MS, NotSentInTimeError, OUT_OF_SIGHT } from "./outcomes";
 import { findReceipts, ReceiptGoneError, settle, type WriteKind } from "./receipts";
 
 /** What writing to the CRM and looking up what became of it are made with. */

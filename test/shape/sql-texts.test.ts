@@ -28,6 +28,7 @@ const ACROSS_TENANTS = [
   ["writeback/look-ups.ts", "SELECT (SELECT count(*)"],
   ["writeback/look-ups.ts", "WITH unknown"],
   ["writeback/look-ups.ts", "SELECT tenant_id"],
+  ["writeback/look-ups.ts", "SELECT DISTINCT tenant_id"],
   // The join of the two above, which a look-up of one tenant shares.
   ["writeback/look-ups.ts", "JOIN connection c"],
   ["operator/checks.ts", "SELECT"],
