@@ -91,7 +91,7 @@ test.each<[what: string, count: number, most: number, read: (copy: CopyScope) =>
     40,
     (copy) => readPreviousMeetings(copy, [meetingId], new Date()),
   ],
-  ["why it is not known who takes part in deals", 3, 60, (copy) => readDealLinks(copy, [1, 2, 3])],
+  ["why it is not known who takes part in deals", 3, 70, (copy) => readDealLinks(copy, [1, 2, 3])],
   ["the matched persons of an organization", 1, 200, (copy) => readPersonsOf(copy, [1], 5)],
   ["the matched deals of an organization", 1, 200, (copy) => readOpenDealsOf(copy, "ORGANIZATION", [1], 5)],
   ["the matched deals of a person", 1, 200, (copy) => readOpenDealsOf(copy, "PERSON", [1], 5)],
