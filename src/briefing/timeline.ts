@@ -44,6 +44,8 @@ const MEETINGS = `(SELECT held.at, buyer.person_id, held.id FROM (${HELD} ORDER 
 
 /** SQL: the newest first, and those of one instant always in the same order. */
 const NEWEST_FIRST = "ORDER BY at DESC, kind, crm_id DESC, meeting_id";
+/** SQL: those without a time have an order of their own: where in the others' they belong only the zone tells. */
+const PLACE = `row_number() OVER (PARTITION BY day IS NULL ${NEWEST_FIRST}) AS place`;
 
 /** SQL: what hangs on a parent, by the key that it has: for NULL PostgreSQL looks nowhere. */
 const ACTIVITIES = `(SELECT * FROM ${rowsOf("activity", "deal_id", "parent.deal")} of_deal
@@ -63,13 +65,13 @@ const PARENTS = `SELECT DISTINCT entity, id, CASE entity WHEN 'DEAL' THEN id END
 
 /** SQL: the latest that hang on each parent, each table by its key, whatever is known of it. */
 const CONTACTS = `SELECT parent.entity, parent.id, own.* FROM (${PARENTS}) parent CROSS JOIN LATERAL (
-    SELECT * FROM (
+    SELECT kind, at, day, person_id, crm_id, meeting_id FROM (SELECT *, ${PLACE} FROM (
       SELECT 'ACTIVITY', ${HAPPENED_AT}, ${HAPPENED_ON}, a.person_id, a.crm_id, NULL::uuid
       FROM ${ACTIVITIES} a WHERE a.happened_at IS NOT NULL
       UNION ALL SELECT 'NOTE', n.add_time, NULL, n.person_id, n.crm_id, NULL
       FROM ${NOTES} n
       UNION ALL SELECT 'MEETING', m.at, NULL, m.person_id, 0, m.id FROM ${MEETINGS} m
-    ) every (kind, at, day, person_id, crm_id, meeting_id) ${NEWEST_FIRST} LIMIT $4) own`;
+    ) every (kind, at, day, person_id, crm_id, meeting_id)) every WHERE place <= $4) own`;
 
 /** SQL: the deal that a meeting is about, or while that is not certain all that it could be; and its attendees that are known persons. */
 const AROUND = `SELECT own.meeting_id, parent.* FROM ${matchesOf("$3")} own CROSS JOIN LATERAL (
@@ -98,7 +100,7 @@ export async function readContacts(
      SELECT parent_id, kind, at, day, ${ZONE} AS zone, person_id AS "personId", CASE kind WHEN 'ACTIVITY' THEN crm_id END AS "activityId",
        crm_id AS "crmId", meeting_id AS "meetingId"
      FROM (
-       SELECT *, row_number() OVER (PARTITION BY parent_id ${NEWEST_FIRST}) AS place FROM (
+       SELECT *, row_number() OVER (PARTITION BY parent_id, day IS NULL ${NEWEST_FIRST}) AS place FROM (
          SELECT DISTINCT parent_id, kind, at, day, person_id, crm_id, meeting_id FROM around JOIN contact USING (entity, id)) each
      ) placed WHERE place <= $4`,
     [tenantId, copyId, meetingIds, first, now],

@@ -33,8 +33,12 @@ const LOOKS_A_DAY = (DAY_MS / LOOK_EVERY_MS) * LOOK_PRICE;
 export const BATCH = 100;
 /** A share of the limit. A smaller rise of the balance does not mean a new day; it may be a correction of the CRM's. */
 const JUMP = 0.05;
-/** A day that was seen to begin lasts so long at least: a CRM whose balances jump must not give the share anew each time. */
+/**
+ * A day that was seen to begin lasts so long at least, unless a balance tells that nearly nothing is spent: a CRM whose
+ * balances jump must not give the share anew each time, nor one jump move the day for good.
+ */
 const SHORTEST_DAY_MS = DAY_MS / 2;
+const NEARLY_FULL = 0.95;
 
 const NOTHING_SPENT = { spentOnSyncs: 0, spentOnMeetings: 0, spentOnWrites: 0 };
 const NEW_DAY = { ...NOTHING_SPENT, lookedAt: null, limitedAt: null };
@@ -207,7 +211,10 @@ export function told(state: BudgetState, answered: Told): BudgetState {
   const bought = Math.max(0, (limit ?? 0) - (state.dailyLimit ?? limit ?? 0));
   // Where a day was assumed since the balance was last told, it is that one.
   const isFirstOfDay = balanceOf(state) === null;
-  const isJustSeen = state.resetSeen && at.getTime() - state.dayBeganAt.getTime() < SHORTEST_DAY_MS;
+  const isJustSeen =
+    state.resetSeen &&
+    at.getTime() - state.dayBeganAt.getTime() < SHORTEST_DAY_MS &&
+    answer.day.remaining < limitOf(known) * NEARLY_FULL;
   if (rise - bought > limitOf(known) * JUMP && !isFirstOfDay && !isJustSeen) {
     const newDay = { ...known, ...NEW_DAY, dayBeganAt: at, resetSeen: true, remaining, toldAt: at };
     return withSpent(newDay, answered.purpose, price);

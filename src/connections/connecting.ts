@@ -378,6 +378,8 @@ export class Disconnecting {
       if (present.state === "NOT_CONNECTED" || present.copyId === null) return;
       await moveToNotConnected(scope, present.state, clock());
       await retireCopy(scope, present.copyId, endsSync);
+      // A page that was waited for may have kept some.
+      await scope.typed((orm) => orm.delete(KeptSnoozeRow, { tenantId: actor.tenantId }));
       await recordAudit(scope, logger, { action: "DISCONNECTED", actor, at: clock() });
     });
     return accepted(null);

@@ -49,7 +49,7 @@ export interface Said {
 
 /** @throws NotDoneError where that finds nothing, or somebody else */
 export function saidOf({ name = [], record = [] }: Options): Said {
-  if (!name.every((one) => /\S[\s,]+\S/.test(one)))
+  if (!name.every((one) => /\p{L}\S*[\s,]+\S*\p{L}/u.test(one)))
     throw new NotDoneError("A name has two words or more: one alone would be everybody's.");
   if (!record.every((one) => /^[1-9]\d{0,14}$/.test(one)))
     throw new NotDoneError("A record is the number that the person had in the CRM.");
@@ -130,11 +130,17 @@ async function readGone(
   attendances: readonly Attendance[],
   synced: Person["records"],
 ): Promise<Person["records"]> {
-  const live = await rows<{ copyId: number }>(
-    `SELECT id AS "copyId" FROM synced_copy WHERE tenant_id = $1 AND state = 'LIVE'`,
+  const live = await rows<{ copyId: number; isRead: boolean }>(
+    `SELECT s.id AS "copyId", EXISTS (SELECT 1 FROM sync_list l WHERE l.tenant_id = $1 AND l.copy_id = s.id
+       AND l.resource = 'PERSONS' AND l.watermark IS NOT NULL) AS "isRead"
+     FROM synced_copy s WHERE s.tenant_id = $1 AND s.state = 'LIVE'`,
     [tenantId],
-    { copyId: "number" },
+    { copyId: "number", isRead: "flag" },
   );
+  if (crmIds.length > 0 && live.some(({ isRead }) => !isRead))
+    throw new NotDoneError(
+      "The persons of the CRM are still being read: whose a record is will be known then. Try again.",
+    );
   const found = live.flatMap(({ copyId }) => {
     const matched = attendances.flatMap((one) => (one.copyId === copyId && one.personId ? [one.personId] : []));
     return [...new Set([...crmIds, ...matched])].map((crmId) => ({ copyId, crmId }));

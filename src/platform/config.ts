@@ -145,7 +145,7 @@ function faultsBetweenVariables(given: Record<string, string | undefined>, produ
     faults.push("AUTH_JWT_SECRET or AUTH_JWKS_URL is required, and only one of them: how actors' tokens are proven");
   if (given.WEB === "on" && given.WEB_TOKEN_URL === undefined)
     faults.push("WEB_TOKEN_URL is required when WEB=on: where the page asks the host product for the user's token");
-  if (Number(given.METRICS_PORT) === Number(given.PORT ?? VARIABLES.get("PORT")))
+  if (/api/.test(given.ROLES ?? "api") && Number(given.METRICS_PORT) === Number(given.PORT ?? VARIABLES.get("PORT")))
     faults.push("METRICS_PORT must be another than PORT, which the API listens on, for example 9464");
   return faults;
 }

@@ -61,8 +61,8 @@ const idsOf = <Row>(rows: readonly Row[], idOf: (row: Row) => number | null): nu
 
 /** While it is not certain which deal is meant, who takes part in the others is looked up later. */
 export function lookUpTimeline(meetingId: Property, reads: Reads, first: number) {
-  const { contactsAround, participantIds, mails } = reads;
-  const deal = lookUpDeal(meetingId, reads);
+  const { contactsAround, dealLinks, match, participantIds, mails } = reads;
+  const deal = dealLinks(match(meetingId).dealId);
   mails(deal.personId);
   mails(participantIds(deal.crmId).personId);
   mails(lookUpPersons(meetingId, reads).crmId);
@@ -79,7 +79,7 @@ export async function timelineAround(
   const match = await loaders.match.load(meetingId);
   if (!match || (await outdatedBecause(context, match))) return [];
   const [deals, attendees] = await Promise.all([
-    match.dealId === null ? possibleDealsOf(context, meetingId) : recordsOf(loaders.deal, [match.dealId]),
+    match.dealId === null ? possibleDealsOf(context, meetingId) : recordsOf(loaders.dealLinks, [match.dealId]),
     idsOfAttendees(context, meetingId, ({ personId }) => personId),
   ]);
   const takingPart = await Promise.all(deals.map(({ crmId }) => loaders.participantIds.load(crmId)));

@@ -2,7 +2,7 @@ import * as times from "../../simulator/model/times";
 import { DAY_MS } from "../../src/platform/clock";
 import { writeNote } from "../support/notes";
 import { rejudged, setQuiet } from "../support/quiet-settings";
-import { connect, dataOf, recordMeeting, syncAgain, syncEnds } from "../support/stories";
+import { connect, dataOf, noJobIsDue, recordMeeting, syncAgain, syncEnds } from "../support/stories";
 import { useService } from "../support/world";
 
 // Seen red: an earlier first mail that is not kept; one that is kept and in no timeline; a held meeting that is left out of its own.
@@ -95,7 +95,22 @@ test("our first mail stays the first where the two records of who got it are mad
   control.merge("person", personId, twin, "move");
   control.change("person", twin, { emails: [{ value: email, primary: true, label: "work" }] });
   await syncAgain(service, database, {}, "RECONCILE");
+  await noJobIsDue(database);
   expect(await said()).toEqual(before);
+  // Whoever had left the deal before takes its first mail along, also when that one goes.
+  const other = newBuyer();
+  control.change("person", other.personId, { last_outgoing_mail_time: v2Time(20) });
+  await syncAgain(service, database);
+  const met = await recordMeeting(service, [other.email], { startsAt: iso(70) });
+  control.change("deal", other.dealId, { person_id: twin, update_time: times.v2Time(Date.now() / 1_000) });
+  control.setParticipants(other.dealId, [twin], "moves");
+  await syncAgain(service, database);
+  control.remove("person", other.personId);
+  for (const _ of [1, 2]) await syncAgain(service, database, {}, "RECONCILE");
+  await noJobIsDue(database);
+  const firstMails = `SELECT first_mail_person_id AS "to" FROM deal WHERE crm_id = ${other.dealId}`;
+  expect(await database.query(firstMails)).toEqual([{ to: twin }]);
+  expect(met.id).not.toBe(id);
 });
 
 test("a person who has ever carried a mail time has one, also where the CRM shows none any more", async () => {

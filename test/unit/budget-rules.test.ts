@@ -222,11 +222,13 @@ describe("what an answer tells", () => {
       );
     const today = jumps(known, 29_990, 13 * HOUR_MS);
     const low = jumps({ ...today, spentOnSyncs: 7_000 }, 22_000, 14 * HOUR_MS);
-    expect(jumps(low, 29_000, 15 * HOUR_MS)).toMatchObject({
+    expect(jumps(low, 28_000, 15 * HOUR_MS)).toMatchObject({
       spentOnSyncs: 7_000,
-      remaining: 28_990,
+      remaining: 27_990,
       dayBeganAt: since(13 * HOUR_MS),
     });
+    // One jump does not move the days for good: a balance that is whole again tells of the CRM's own midnight.
+    expect(jumps(low, 29_900, 24 * HOUR_MS)).toMatchObject({ spentOnSyncs: 10, dayBeganAt: since(DAY_MS) });
     // Seen late, the next one may come sooner than 24 hours after it.
     expect(jumps(low, 29_990, 26 * HOUR_MS)).toMatchObject({ spentOnSyncs: 10, dayBeganAt: since(26 * HOUR_MS) });
   });

@@ -142,7 +142,8 @@ const PLANNED = `SELECT coalesce(json_agg(json_build_array(p.whole_day, p.first,
 export const FOUND = listOf(
   "d.crm_id",
   `json_build_object('contacts', (${ENDS_OF_CONTACTS}), 'meetings', (${MEETINGS}), 'planned', (${PLANNED}), 'hasMail',
-    coalesce(mails.incoming, mails.outgoing) IS NOT NULL OR ${KEEPS_FIRST_MAIL}, 'hasFirstMail', ${KEEPS_THE_FIRST})`,
+    coalesce(mails.incoming, mails.outgoing) IS NOT NULL OR ${KEEPS_FIRST_MAIL}, 'hasFirstMail', ${KEEPS_THE_FIRST},
+    'firstMailLeft', d.first_mail_person_id IS NOT NULL AND NOT ${KEEPS_FIRST_MAIL})`,
   `deals d ${WITH_MAILS}`,
 );
 /** Half of what a page of deals costs is to look the others up. */

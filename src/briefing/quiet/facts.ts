@@ -36,9 +36,8 @@ export type ContactKind = "INCOMING_MAIL" | "OUTGOING_MAIL" | "ACTIVITY" | "NOTE
 /** A contact that the CRM knows of; `sideOf` says whose word it was. */
 export interface Contact {
   kind: ContactKind;
-  /** Where it has a day, the latest that it can have been. */
   at: number;
-  /** Of an activity with a day and no time that day's midnight in UTC: it counts from when the day began in the calendar's zone. */
+  /** Of an activity with a day and no time that day's midnight in UTC: it counts from when the day began in the zone, or `at`. */
   day?: number | null;
   /** The person of the mail, the done activity, or the note. */
   crmId: number;
@@ -89,8 +88,9 @@ export interface DealFacts {
   incompleteSince: number | null;
   /** A person of this deal has ever carried a mail time; else mail says nothing of it. */
   hasMail: boolean;
-  /** Our first mail to one of its people is kept; it is among the contacts. */
+  /** Our first mail to one of its people is kept, and among the contacts; one to who has left goes before that person does. */
   hasFirstMail: boolean;
+  firstMailLeft?: boolean;
   /** What a person has said of its silence, where that holds: when, and until when. It has no part in the verdict. */
   snooze?: { at: number; until: number } | null;
   /** The tenant's own days for this deal, which stand before those of the stage and the standard ones. */

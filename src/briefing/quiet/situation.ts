@@ -52,6 +52,7 @@ export interface OfOthers {
   planned: FoundSteps;
   hasMail: boolean;
   hasFirstMail: boolean;
+  firstMailLeft: boolean;
 }
 /** Something that happened, or will, with the record that shows it. */
 export interface Touch {
@@ -106,12 +107,14 @@ export function situationAt(facts: DealFacts, rules: QuietRules, now: number): S
   };
 }
 
-/** The CRM moves the time of our latest mail with each one: the first that was seen is kept. */
-export function firstMailOf({ addedAt, hasFirstMail, contacts }: DealFacts): { at: number; personId: number } | null {
+/** The CRM moves the time of our latest mail with each one: the first that was seen is kept. null: as it stands. */
+export function firstMailOf(facts: DealFacts): { at: number | null; personId: number | null } | null {
+  const { addedAt, hasFirstMail, firstMailLeft, contacts } = facts;
   if (hasFirstMail) return null;
   const mails = contacts.filter(({ kind, at }) => kind === "OUTGOING_MAIL" && (addedAt === null || at >= addedAt));
   const [first] = mails.sort((a, b) => a.at - b.at || a.crmId - b.crmId);
-  return first ? { at: first.at, personId: first.crmId } : null;
+  if (!first && !firstMailLeft) return null;
+  return { at: first?.at ?? null, personId: first?.crmId ?? null };
 }
 
 /**

@@ -143,11 +143,13 @@ async function judgeFound(copy: CopyScope, found: QuietFacts, now: Date, telling
     begun: found.begun[facts.dealId] ?? [],
   }));
   // Who judges next finds our first mail kept.
-  const phases = schedules.flatMap((deal) => phasesOf(deal, deal.schedule, { hasFirstMail: true }));
+  const phases = schedules.flatMap((deal) =>
+    phasesOf(deal, deal.schedule, { hasFirstMail: true, firstMailLeft: false }),
+  );
   await rows(STORE, [tenantId, copyId, jsonRows(phases)]);
   await storeComing(copy, found, now);
   await keepOfDeals(copy, KEEP_FIRST_MAIL, found.deals, firstMailOf);
-  const snoozeEndOf = (facts: DealFacts) => ({ at: snoozeEnd(facts, found.copy.rules, now.getTime()) });
+  const snoozeEndOf = (facts: DealFacts) => facts.snooze && { at: snoozeEnd(facts, found.copy.rules, +now) };
   await keepOfDeals(copy, KEEP_SNOOZE_END, found.deals, snoozeEndOf);
   await tell(copy, schedules, now, telling);
 }
@@ -157,9 +159,9 @@ async function keepOfDeals(
   { tenantId, copyId, rows }: CopyScope,
   sql: string,
   deals: readonly DealFacts[],
-  of: (facts: DealFacts) => { at: number | null } | null,
+  of: (facts: DealFacts) => { at: number | null } | null | undefined,
 ): Promise<void> {
-  const kept = deals.map((facts) => [facts.dealId, of(facts)] as const).filter(([, what]) => what?.at != null);
+  const kept = deals.map((facts) => [facts.dealId, of(facts)] as const).filter(([, what]) => what);
   if (kept.length === 0) return;
   await rows(sql, [tenantId, copyId, JSON.stringify(Object.fromEntries(kept)), kept.map(([id]) => id)]);
 }
