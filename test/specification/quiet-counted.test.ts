@@ -97,20 +97,25 @@ test("our first mail stays the first where the two records of who got it are mad
   await syncAgain(service, database, {}, "RECONCILE");
   await noJobIsDue(database);
   expect(await said()).toEqual(before);
-  // Whoever had left the deal before takes its first mail along, also when that one goes.
-  const other = newBuyer();
-  control.change("person", other.personId, { last_outgoing_mail_time: v2Time(20) });
+});
+
+// Seen red: once the person was deleted it was nobody, and the mail counted again.
+test("who has left the deal takes the first mail along, also when that person is deleted later", async () => {
+  const { email, personId, dealId } = newBuyer();
+  const { control } = simulator;
+  const successor = control.add("person", { name: "Successor", org_id: null });
+  control.change("person", personId, { last_outgoing_mail_time: v2Time(20) });
   await syncAgain(service, database);
-  const met = await recordMeeting(service, [other.email], { startsAt: iso(70) });
-  control.change("deal", other.dealId, { person_id: twin, update_time: times.v2Time(Date.now() / 1_000) });
-  control.setParticipants(other.dealId, [twin], "moves");
+  const { id } = await recordMeeting(service, [email], { startsAt: iso(70) });
+  expect((await briefing(id)).deal.quiet.verdict).toBe("GHOSTED");
+  control.change("deal", dealId, { person_id: successor });
+  control.setParticipants(dealId, [successor], "moves");
   await syncAgain(service, database);
-  control.remove("person", other.personId);
-  for (const _ of [1, 2]) await syncAgain(service, database, {}, "RECONCILE");
+  control.remove("person", personId);
+  await syncAgain(service, database, {}, "RECONCILE");
   await noJobIsDue(database);
-  const firstMails = `SELECT first_mail_person_id AS "to" FROM deal WHERE crm_id = ${other.dealId}`;
-  expect(await database.query(firstMails)).toEqual([{ to: twin }]);
-  expect(met.id).not.toBe(id);
+  const kept = `SELECT first_mail_at AS at, first_mail_person_id AS "to" FROM deal WHERE crm_id = ${dealId}`;
+  expect(await database.query(kept)).toEqual([{ at: null, to: null }]);
 });
 
 test("a person who has ever carried a mail time has one, also where the CRM shows none any more", async () => {
@@ -214,4 +219,22 @@ test("the next activity may be one of this day without a time, and this day is t
   const asked = "query ($id: ID!) { briefing(meetingId: $id) { deal { nextActivity { dueAt } } } }";
   const { deal } = dataOf(await service.ask<{ briefing: { deal: { nextActivity: object } } }>(asked, { id })).briefing;
   expect(deal.nextActivity).toEqual({ dueAt: `${dateIn(timeZone, Date.now())}T00:00:00.000Z` });
+});
+
+// Seen red: cut by when they can have been at the latest, a day without a time hid what came after it.
+test("a timeline that is cut has the newest, also beside days without a time", async () => {
+  const { email, personId, dealId } = newBuyer();
+  const due_date = new Date(STARTED - 9 * DAY_MS).toISOString().slice(0, 10);
+  const add = (due_time: string) => {
+    const done = { done: true, due_date, due_time, marked_as_done_time: `${due_date}T21:36:00Z` };
+    simulator.control.add("activity", { type: "call", deal_id: dealId, person_id: personId, ...done });
+  };
+  for (const time of ["", "06:00:00"]) add(time);
+  await setQuiet(service, { timeZone: "UTC" });
+  await rejudged(service);
+  await syncAgain(service, database);
+  const { id } = await recordMeeting(service, [email], { startsAt: iso(70) });
+  const asked = "query ($id: ID!) { briefing(meetingId: $id) { timeline(first: 1) { at } } }";
+  const { timeline } = dataOf(await service.ask<{ briefing: { timeline: object[] } }>(asked, { id })).briefing;
+  expect(timeline).toEqual([{ at: `${due_date}T06:00:00.000Z` }]);
 });

@@ -1,6 +1,11 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Simulator, startSimulator } from "../../simulator";
 import * as times from "../../simulator/model/times";
+import { holdLiveCopy } from "../../src/connections/copies";
+import { Database } from "../../src/database/database";
+import { DealRow } from "../../src/entities/deal";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/platform/clock";
+import { removeRecords } from "../../src/sync/writers";
 import type { ActorClaims } from "../support/actors";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { dumpState } from "../support/dump";
@@ -256,6 +261,32 @@ test("a snooze of a deal that is out of sight goes with a disconnect", async () 
   await syncEnds(service);
   await noJobIsDue(database);
   expect((await shown(await idOf(dealId))).snooze).toBeNull();
+});
+
+// Seen red: the page committed after the kept ones were deleted, and the next connection brought it back.
+test("a page that a disconnect waits for keeps no snooze", async () => {
+  const { dealId } = simulator.company.stories.ghosted;
+  await snooze(await idOf(dealId), later(30 * DAY_MS), "Until the page is done.");
+  const [of] = await database.query<{ tenant: number; copy: number }>(
+    "SELECT tenant_id AS tenant, copy_id AS copy FROM connection",
+  );
+  const [tenantId, copyId] = [of?.tenant ?? 0, of?.copy ?? 0];
+  let begun = () => {};
+  const removing = new Promise<void>((resolve) => {
+    begun = resolve;
+  });
+  const page = new Database(database.dataSource).tenant(tenantId).transaction(async (scope) => {
+    await holdLiveCopy(scope, copyId);
+    await removeRecords({ ...scope, copyId }, DealRow, [dealId], clock());
+    begun();
+    await sleep(500);
+  });
+  await removing;
+  await Promise.all([page, service.ask("mutation { disconnect { __typename } }")]);
+  expect(await database.query("SELECT 1 FROM kept_snooze")).toEqual([]);
+  await connect(service, simulator);
+  await syncEnds(service);
+  await noJobIsDue(database);
 });
 
 test("a snooze goes with the copy when the CRM is disconnected", async () => {

@@ -178,6 +178,8 @@ test.each([{ METRICS_PORT: "4000" }, { PORT: "9464", METRICS_PORT: "9464" }])(
       "METRICS_PORT must be another than PORT, which the API listens on, for example 9464",
     ]);
     expect(readConfig({ ...GOOD, METRICS_PORT: "9464" }).metricsPort).toBe(9464);
+    // A worker alone does not listen on it.
+    expect(readConfig({ ...GOOD, ...ports, ROLES: "worker" }).metricsPort).toBe(Number(ports.METRICS_PORT));
   },
 );
 
