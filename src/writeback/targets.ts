@@ -77,7 +77,7 @@ const DEAL_NOT_SETTLED = refused(
 );
 const CHOICE_NOT_THERE = refused(
   "NEEDS_CHOICE",
-  "The deal that a user chose is not in the connected CRM, and no other could be meant. Take the choice back with unchooseDeal, or name a person or organization in targetId.",
+  "The deal that a user chose is not in the connected CRM, and no other could be meant. Take the choice back with unchooseDeal; for a note, targetId may name a person or organization instead.",
   "targetId",
 );
 const DEAL_OF_WHOM = refused(
