@@ -218,7 +218,7 @@ test("only POST with JSON is served", async () => {
   expect((await post(QUERY, { "content-type": "text/plain" })).status).toBe(415);
   expect((await post(QUERY, { "content-type": "application/x-www-form-urlencoded" })).status).toBe(415);
   expect((await post(QUERY, { "content-type": "multipart/form-data; boundary=x" })).status).toBe(415);
-  expect((await request(`${service.url}/graphql?query=%7Bviewer%7BuserId%7D%7D`)).statusCode).toBe(404);
+  expect((await request(`${service.url}/graphql?query=%7Bviewer%7BuserId%7D%7D`)).statusCode).toBe(405);
   expect((await post(QUERY, { "content-type": "application/json" })).status).toBe(200);
 });
 
