@@ -307,6 +307,15 @@ async function leaveDeals(copy: CopyScope, ids: readonly number[], now: Date): P
   await writeChanges(copy, changes, now);
 }
 
+/** With who has answered the answers go: our first mail to them must not stand there as one that nobody answered. */
+const FORGET_ANSWERED = `
+  UPDATE deal d SET first_mail_at = NULL, first_mail_person_id = NULL
+  WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.first_mail_person_id = ANY ($3) AND d.crm_id = ANY (ARRAY (
+      SELECT x.deal_id FROM deal_participant x WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.person_id = ANY ($3)
+      UNION SELECT o.crm_id FROM deal o WHERE o.tenant_id = $1 AND o.copy_id = $2 AND o.person_id = ANY ($3)))
+    AND EXISTS (SELECT 1 FROM person p WHERE p.tenant_id = $1 AND p.copy_id = $2 AND p.crm_id = d.first_mail_person_id
+      AND p.last_incoming_mail_time IS NOT NULL OFFSET 0)`;
+
 /** Nothing has happened in the CRM to who is erased: the deals keep the id, and are asked again as nobody hears more of it. */
 const ASK_DEALS = `
   UPDATE deal SET participants_due = true WHERE tenant_id = $1 AND copy_id = $2 AND crm_id IN (
@@ -336,14 +345,17 @@ export async function removeRecords(
   now: Date,
 ): Promise<number> {
   if (ids.length === 0) return 0;
-  if (entity === PersonRow) await leaveDeals(copy, ids, now);
+  if (entity === PersonRow) {
+    await copy.rows(FORGET_ANSWERED, [copy.tenantId, copy.copyId, ids]);
+    await leaveDeals(copy, ids, now);
+  }
   if (entity === DealRow) await keepSnoozes(copy, ids, now);
   return deleteRecords(copy, entity, ids);
 }
 
 /** The same for a person who is erased here. */
 export async function removeErased(copy: CopyScope, personId: number): Promise<void> {
-  await copy.rows(ASK_DEALS, [copy.tenantId, copy.copyId, [personId]]);
+  for (const sql of [FORGET_ANSWERED, ASK_DEALS]) await copy.rows(sql, [copy.tenantId, copy.copyId, [personId]]);
   await deleteRecords(copy, PersonRow, [personId]);
 }
 

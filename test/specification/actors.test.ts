@@ -130,7 +130,7 @@ test("GraphQL is answered to POST with JSON only", async () => {
   const get = await fetch(`${service.url}/graphql?query={viewer{userId}}`, {
     headers: { authorization: `Bearer ${await tokenFor()}` },
   });
-  expect(get.status).toBe(404);
+  expect(get.status).toBe(405);
   const form = await fetch(`${service.url}/graphql`, { method: "POST", body: new URLSearchParams({ query: VIEWER }) });
   expect(form.status).toBe(415);
 });

@@ -109,8 +109,8 @@ const SCANS: [title: string, scan: () => Promise<Answer>, status: number, code: 
   ["the schema", () => send(query("{ __schema { types { name } } }")), 400, "GRAPHQL_VALIDATION_FAILED"],
   ["an operation as a form", () => send("query={__typename}", "application/x-www-form-urlencoded"), 415, "UNSUPPORTED"],
   ["an operation as text", () => send(query("{ __typename }"), "text/plain"), 415, "UNSUPPORTED_MEDIA_TYPE"],
-  ["a query in an address", () => get("/graphql?query={__typename}"), 404, "Not Found"],
-  ["a mutation in an address", () => get("/graphql?query=mutation{__typename}"), 404, "Not Found"],
+  ["a query in an address", () => get("/graphql?query={__typename}"), 405, "Send operations by POST."],
+  ["a mutation in an address", () => get("/graphql?query=mutation{__typename}"), 405, "Send operations by POST."],
   ["an explorer", () => get("/graphiql"), 404, "Not Found"],
   [
     "a name that nearly is one",
