@@ -378,7 +378,7 @@ export class Disconnecting {
       if (present.state === "NOT_CONNECTED" || present.copyId === null) return;
       await moveToNotConnected(scope, present.state, clock());
       await retireCopy(scope, present.copyId, endsSync);
-      // A page that was waited for may have kept some.
+      // What was said of deals goes last: a page that was waited for may have kept some of it.
       await scope.typed((orm) => orm.delete(KeptSnoozeRow, { tenantId: actor.tenantId }));
       await recordAudit(scope, logger, { action: "DISCONNECTED", actor, at: clock() });
     });
@@ -388,10 +388,10 @@ export class Disconnecting {
 
 /**
  * Tokens, begun renewals, and consents, whoever started them: who disconnects does not expect that a browser tab connects
- * again. And the chosen fields, and what was said of deals.
+ * again. And the chosen fields.
  */
 async function forget({ tenantId, typed }: TenantScope): Promise<void> {
-  for (const entity of [CredentialRow, RenewalAttemptRow, AuthorizationRequestRow, FieldMappingRow, KeptSnoozeRow]) {
+  for (const entity of [CredentialRow, RenewalAttemptRow, AuthorizationRequestRow, FieldMappingRow]) {
     await typed((orm) => orm.delete(entity, { tenantId }));
   }
 }
