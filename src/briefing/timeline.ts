@@ -4,7 +4,7 @@ import type { DealRow } from "../entities/deal";
 import { ActivityRow } from "../entities/records";
 import { matchesOf } from "./meeting-rows";
 import { isOurNote } from "./notes";
-import { HAPPENED_AT, HAPPENED_ON, LAST_END_OF_DAY, ZONE } from "./quiet/fact-rows";
+import { EARLIEST_BEGIN, HAPPENED_AT, HAPPENED_ON, LAST_END_OF_DAY, ZONE } from "./quiet/fact-rows";
 import type { ContactKind } from "./quiet/facts";
 import { calendarIn } from "./quiet/rules";
 import { beginOf, contactAt, isAhead } from "./quiet/situation";
@@ -158,8 +158,7 @@ function newestFirst(one: Contact, other: Contact): number {
 }
 
 /** SQL: such a day is over by the instant $4 in some zones, and in others is not: of each there is one. */
-const DAY_OF_NOW =
-  "CASE WHEN NOT t.due_has_time AND t.due_at <= $4::timestamptz + interval '14 hours' THEN t.due_at END";
+const DAY_OF_NOW = `CASE WHEN NOT t.due_has_time AND t.due_at <= $4::timestamptz + ${EARLIEST_BEGIN} THEN t.due_at END`;
 
 /**
  * The next planned activity of each deal: the earliest undone one that is due at or after `now`, or where it has no time on

@@ -36,28 +36,29 @@ const PEOPLE = `SELECT array_agg(p.person_id) AS ids FROM (
     UNION SELECT d.person_id WHERE d.person_id IS NOT NULL) p`;
 
 /** SQL: a contact that is the earliest or latest of some, as an array that is in the order of time; of one instant the first id is taken. */
-const earliest = (at: string, id: string) => `min(ARRAY[${ms(at)}, ${id}])`;
-const latest = (at: string, id: string) => `max(ARRAY[${ms(at)}, -${id}])`;
+const earliest = (id: string, ...at: string[]) => `min(ARRAY[${[...at.map((one) => ms(one)), id]}])`;
+const latest = (id: string, ...at: string[]) => `max(ARRAY[${[...at.map((one) => ms(one)), `-${id}`]}])`;
 
-/** The latest of both sides, and the earliest of ours since the deal was added. */
-const MAILS = `SELECT ${latest("p.last_incoming_mail_time", "p.crm_id")} FILTER (WHERE p.last_incoming_mail_time IS NOT NULL) AS incoming,
-    ${latest("p.last_outgoing_mail_time", "p.crm_id")} FILTER (WHERE p.last_outgoing_mail_time IS NOT NULL) AS outgoing,
-    ${earliest("p.last_outgoing_mail_time", "p.crm_id")} FILTER (WHERE p.last_outgoing_mail_time >= coalesce(d.add_time, '-infinity')) AS first_of_ours
+/** SQL: whether the person to whom the first mail about a deal went is gone from the CRM: most of them were merged into another. */
+export const firstMailIsToNobody = (deal: string) => `${deal}.first_mail_person_id IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM person p WHERE p.tenant_id = $1 AND p.copy_id = $2 AND p.crm_id = ${deal}.first_mail_person_id OFFSET 0)`;
+
+/**
+ * The latest of both sides, and the earliest of ours since the deal was added; and whether our first mail stays: as long as
+ * who got it is one of the deal's `people`, or is no other person.
+ */
+const MAILS = `SELECT ${latest("p.crm_id", "p.last_incoming_mail_time")} FILTER (WHERE p.last_incoming_mail_time IS NOT NULL) AS incoming,
+    ${latest("p.crm_id", "p.last_outgoing_mail_time")} FILTER (WHERE p.last_outgoing_mail_time IS NOT NULL) AS outgoing,
+    ${earliest("p.crm_id", "p.last_outgoing_mail_time")} FILTER (WHERE p.last_outgoing_mail_time >= coalesce(d.add_time, '-infinity')) AS first_of_ours,
+    coalesce(d.first_mail_person_id = ANY (people.ids), false) OR ${firstMailIsToNobody("d")} AS keeps_first
   FROM ${rowsOfEach("person", "crm_id", "people.ids")} p`;
 
 /** SQL: joins to a deal `d` its `people`, and their `mails`. */
 const WITH_MAILS = `CROSS JOIN LATERAL (${PEOPLE}) people
      CROSS JOIN LATERAL (${MAILS}) mails`;
 
-/** SQL: whether the person to whom the first mail about a deal went is gone from the CRM: most of them were merged into another. */
-export const firstMailIsToNobody = (deal: string) => `${deal}.first_mail_person_id IS NOT NULL
-  AND NOT EXISTS (SELECT 1 FROM person p WHERE p.tenant_id = $1 AND p.copy_id = $2 AND p.crm_id = ${deal}.first_mail_person_id OFFSET 0)`;
-
-/** SQL: our first mail, as long as who got it is one of the deal's `people`, or is no other person. */
-const KEEPS_FIRST_MAIL = `(coalesce(d.first_mail_person_id = ANY (people.ids), false) OR ${firstMailIsToNobody("d")})`;
-
 /** SQL: what is kept is of this deal, and no earlier one of `mails` has become known since: of somebody who takes part by now. */
-const KEEPS_THE_FIRST = `${KEEPS_FIRST_MAIL} AND (d.first_mail_at < d.add_time) IS NOT TRUE
+const KEEPS_THE_FIRST = `mails.keeps_first AND (d.first_mail_at < d.add_time) IS NOT TRUE
   AND (mails.first_of_ours[1] < ${ms("d.first_mail_at")}) IS NOT TRUE`;
 
 /**
@@ -65,6 +66,8 @@ const KEEPS_THE_FIRST = `${KEEPS_FIRST_MAIL} AND (d.first_mail_at < d.add_time) 
  * has more of them than are looked at is planned for years.
  */
 const APART_SECONDS = 15 * 86_400;
+/** A day begins, somewhere on earth, so long before its midnight in UTC. */
+export const EARLIEST_BEGIN = "interval '14 hours'";
 /** A day without a time ends, somewhere on earth, so long after its midnight in UTC. */
 export const LAST_END_OF_DAY = "interval '38 hours'";
 /** SQL: whose days count for a copy; null where nothing was judged of it yet. */
@@ -86,8 +89,7 @@ export const HAPPENED_ON = `CASE WHEN NOT a.due_has_time AND a.due_at IS NOT NUL
  */
 export const HAPPENED_AT = `LEAST(coalesce(${HAPPENED_ON} + ${HALF_A_DAY}, a.happened_at), ${TICKED_OFF})`;
 /** SQL: such a day that began in some zones before the deal was added and in others after it: of each the earliest is found. */
-const DAY_OF_ADDING =
-  "CASE WHEN a.day BETWEEN d.add_time - interval '12 hours' AND d.add_time + interval '14 hours' THEN a.day END";
+const DAY_OF_ADDING = `CASE WHEN a.day BETWEEN d.add_time - ${HALF_A_DAY} AND d.add_time + ${EARLIEST_BEGIN} THEN a.day END`;
 
 /** With nobody outside they speak of our house alone, and only the latest is ever looked at. Most are not ours. */
 const LATEST_NOTE = `SELECT ARRAY[${ms("n.add_time")}, -n.crm_id] FROM note n
@@ -101,8 +103,8 @@ const ENDS = `SELECT 'INCOMING_MAIL' AS kind, NULL AS type, true AS with_person,
   UNION ALL
   SELECT 'OUTGOING_MAIL', NULL, true, NULL, ARRAY[${ms("d.first_mail_at")}, d.first_mail_person_id] WHERE ${KEEPS_THE_FIRST}
   UNION ALL
-  SELECT 'ACTIVITY', a.type, a.with_person, max(ARRAY[${ms("a.day")}, ${ms("a.at")}, -a.crm_id]),
-    min(ARRAY[${ms("a.day")}, ${ms("a.at")}, a.crm_id]) FILTER (WHERE least(a.at, a.day + ${HALF_A_DAY}) >= coalesce(d.add_time, '-infinity'))
+  SELECT 'ACTIVITY', a.type, a.with_person, ${latest("a.crm_id", "a.day", "a.at")},
+    ${earliest("a.crm_id", "a.day", "a.at")} FILTER (WHERE a.at >= coalesce(d.add_time, '-infinity'))
   FROM (SELECT a.type, a.crm_id, ${HAPPENED_ON} AS day, ${HAPPENED_AT} AS at,
           coalesce(a.person_id = ANY (people.ids) OR a.participant_ids && people.ids, false) AS with_person
         FROM ${rowsOf("activity", "deal_id", "d.crm_id")} a WHERE a.happened_at IS NOT NULL) a
@@ -131,7 +133,7 @@ const MEETINGS = `WITH matched AS MATERIALIZED (${OF_MEETINGS}) SELECT coalesce(
 
 /** With and without a time: of those that may be ahead the first and the last of each half month, and the first of those before. */
 const PLANNED = `SELECT coalesce(json_agg(json_build_array(p.whole_day, p.first, CASE WHEN p.part IS NOT NULL THEN p.last END)), '[]')
-  FROM (SELECT u.whole_day, u.part, ${earliest("u.due_at", "u.crm_id")} AS first, ${latest("u.due_at", "u.crm_id")} AS last
+  FROM (SELECT u.whole_day, u.part, ${earliest("u.crm_id", "u.due_at")} AS first, ${latest("u.crm_id", "u.due_at")} AS last
         FROM (SELECT a.crm_id, a.due_at, NOT a.due_has_time AS whole_day,
                 CASE WHEN a.due_at > $3 - ${LAST_END_OF_DAY} THEN floor(date_part('epoch', a.due_at) / ${APART_SECONDS}) END AS part
               FROM ${rowsOf("activity", "deal_id", "d.crm_id")} a
@@ -142,8 +144,8 @@ const PLANNED = `SELECT coalesce(json_agg(json_build_array(p.whole_day, p.first,
 export const FOUND = listOf(
   "d.crm_id",
   `json_build_object('contacts', (${ENDS_OF_CONTACTS}), 'meetings', (${MEETINGS}), 'planned', (${PLANNED}), 'hasMail',
-    coalesce(mails.incoming, mails.outgoing) IS NOT NULL OR ${KEEPS_FIRST_MAIL}, 'hasFirstMail', ${KEEPS_THE_FIRST},
-    'firstMailLeft', d.first_mail_person_id IS NOT NULL AND NOT ${KEEPS_FIRST_MAIL})`,
+    coalesce(mails.incoming, mails.outgoing) IS NOT NULL OR mails.keeps_first, 'hasFirstMail', ${KEEPS_THE_FIRST},
+    'firstMailLeft', d.first_mail_person_id IS NOT NULL AND NOT mails.keeps_first)`,
   `deals d ${WITH_MAILS}`,
 );
 /** Half of what a page of deals costs is to look the others up. */
