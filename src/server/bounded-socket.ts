@@ -189,31 +189,3 @@ function count<Key>(taken: Map<Key, number>, key: Key, change: number): void {
   if (now > 0) taken.set(key, now);
   else taken.delete(key);
 }
-
-/**
- * Browsers do not guard sockets by origin, so the server must; a client that is no browser sends none. The page at the
- * redirect address signs users in and shows the connection, so its origin is the foreign one that needs sockets.
- */
-function isAllowed(origin: string | undefined, host: string | undefined, allowed: readonly string[]): boolean {
-  if (origin === undefined) return true;
-  if (!URL.canParse(origin)) return false;
-  return new URL(origin).host === host || allowed.includes(origin);
-}
-
-/** @returns the status of an upgrade that is none of ours */
-export function refusalOf(
-  url: string | undefined,
-  { origin, host }: { origin?: string; host?: string },
-  allowed: readonly string[],
-): string | null {
-  // Compared as text: a URL that does not parse would throw here, outside of every request.
-  if (url?.split("?")[0] !== "/graphql") return "404 Not Found";
-  return isAllowed(origin, host, allowed) ? null : "403 Forbidden";
-}
-
-/** The HTTP server no longer hears an upgrade's socket, and an error that nobody hears would end the process. */
-export function refuse(socket: Duplex, status: string): void {
-  socket.on("error", () => socket.destroy());
-  socket.once("finish", () => socket.destroy());
-  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`);
-}

@@ -1,4 +1,5 @@
 import type { Server as HttpServer } from "node:http";
+import type { Duplex } from "node:stream";
 import { type ExecutionArgs, type ExecutionResult, type GraphQLError, type GraphQLSchema } from "graphql";
 import { CloseCode, type Context, handleProtocols, makeServer, type Server, type SubscribePayload } from "graphql-ws";
 import { WebSocketServer } from "ws";
@@ -8,7 +9,7 @@ import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { createOperationContext, type Services } from "../resolvers/context";
 import { SharedReads } from "../resolvers/tenant-reads";
-import { BoundedSocket, refusalOf, refuse, Seats } from "./bounded-socket";
+import { BoundedSocket, Seats } from "./bounded-socket";
 import {
   CLOSE_WAIT_MS,
   type EndReason,
@@ -91,6 +92,34 @@ export function addSocketServer(server: HttpServer, crowds: Crowds, parts: Socke
     for (const socket of sockets.clients) socket.close(CLOSE.goingAway, "Going away");
     await new Promise<void>((resolve) => sockets.close(() => resolve()));
   };
+}
+
+/**
+ * Browsers do not guard sockets by origin, so the server must; a client that is no browser sends none. The page at the
+ * redirect address signs users in and shows the connection, so its origin is the foreign one that needs sockets.
+ */
+function isAllowed(origin: string | undefined, host: string | undefined, allowed: readonly string[]): boolean {
+  if (origin === undefined) return true;
+  if (!URL.canParse(origin)) return false;
+  return new URL(origin).host === host || allowed.includes(origin);
+}
+
+/** @returns the status of an upgrade that is none of ours */
+function refusalOf(
+  url: string | undefined,
+  { origin, host }: { origin?: string; host?: string },
+  allowed: readonly string[],
+): string | null {
+  // Compared as text: a URL that does not parse would throw here, outside of every request.
+  if (url?.split("?")[0] !== "/graphql") return "404 Not Found";
+  return isAllowed(origin, host, allowed) ? null : "403 Forbidden";
+}
+
+/** The HTTP server no longer hears an upgrade's socket, and an error that nobody hears would end the process. */
+function refuse(socket: Duplex, status: string): void {
+  socket.on("error", () => socket.destroy());
+  socket.once("finish", () => socket.destroy());
+  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`);
 }
 
 /** Joins a socket to the protocol, and ends it when its peer is gone without a word. */
