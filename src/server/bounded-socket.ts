@@ -1,4 +1,5 @@
 import type { Duplex } from "node:stream";
+import type { ExecutionResult, FormattedExecutionResult } from "graphql";
 import { LRUCache } from "lru-cache";
 import { WebSocket } from "ws";
 import type { Actor } from "../auth/actor";
@@ -14,6 +15,7 @@ import {
   USER_MESSAGES_A_MINUTE,
 } from "./bounds";
 import { CLOSE } from "./errors";
+import { SharedAnswer } from "./subscription-checks";
 
 /** So much at once, and as much again spread over each minute. */
 export class Allowance {
@@ -50,6 +52,7 @@ export class BoundedSocket extends WebSocket {
   #ended: (reason: EndReason) => void = () => undefined;
   /** Told by `watch`, before anything is delivered. */
   #raw!: Duplex;
+  #shared: Buffer | null = null;
 
   /**
    * Begins to count what comes through `raw`, the connection below.
@@ -74,15 +77,29 @@ export class BoundedSocket extends WebSocket {
     this.#bytes = new Allowance(SOCKET_BYTES_A_MINUTE);
   }
 
+  /** @returns what the library is to write in place of a shared answer, and `deliver` replaces by the answer's text */
+  standInFor(answer: ExecutionResult): FormattedExecutionResult & { toJSON?(): number } {
+    if (!(answer instanceof SharedAnswer)) return answer;
+    const toJSON = () => {
+      this.#shared = answer.text;
+      return STAND_IN;
+    };
+    return { toJSON };
+  }
+
   /**
    * In one write: the library makes two of a message, which costs a tenth more. Compression, behind which a message could
    * have to wait in the library, is off.
    * @returns when the connection has taken it, or is gone; nothing where that is at once
    */
   deliver(text: string): Promise<void> | undefined {
+    // The library has just written the message: nothing else runs between that and this.
+    const shared = this.#shared;
+    this.#shared = null;
     if (this.readyState !== this.OPEN || !this.#hasRoom()) return;
     let taken = () => {};
-    this.#raw.write(textFrame(text), () => taken());
+    const frame = shared ? textFrame(text.slice(0, -STAND_IN_END.length), shared) : textFrame(text);
+    this.#raw.write(frame, () => taken());
     if (this.#raw.writableLength === 0) return;
     return new Promise((resolve) => {
       taken = resolve;
@@ -136,15 +153,22 @@ export class BoundedSocket extends WebSocket {
 
 const FINAL_TEXT = 0x81;
 
-/** A message as one frame, which a server does not mask (RFC 6455, 5.2). */
-function textFrame(text: string): Buffer {
-  const length = Buffer.byteLength(text);
+/** What stands for a shared answer, and the end of the message that it stands in. */
+const STAND_IN = 0;
+const STAND_IN_END = `${STAND_IN}}`;
+const NONE = Buffer.alloc(0);
+
+/** A message as one frame, which a server does not mask (RFC 6455, 5.2). @param end its end, where others have the same */
+function textFrame(text: string, end: Uint8Array = NONE): Buffer {
+  const [begin, rest] = [Buffer.byteLength(text), end.length];
+  const length = begin + rest;
   const [announced, more] = length < 126 ? [length, 0] : length < 65_536 ? [126, 2] : [127, 8];
   const frame = Buffer.allocUnsafe(2 + more + length);
   frame.set([FINAL_TEXT, announced]);
   if (more === 2) frame.writeUInt16BE(length, 2);
   if (more === 8) frame.writeBigUInt64BE(BigInt(length), 2);
   frame.write(text, 2 + more);
+  frame.set(end, 2 + more + begin);
   return frame;
 }
 

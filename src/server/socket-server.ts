@@ -192,9 +192,9 @@ function options({ schema, services, verifyActor, introspection, logger }: Socke
     },
     onError: (_context: SocketContext, _id: string, _payload: unknown, errors: readonly GraphQLError[]) =>
       errors.map((error) => mask(error)),
-    // Masked already: the library would write anew what all subscribers share.
-    onNext: (_context: SocketContext, _id: string, _payload: unknown, _args: unknown, result: ExecutionResult) =>
-      result,
+    // Masked already.
+    onNext: (context: SocketContext, _id: string, _payload: unknown, _args: unknown, result: ExecutionResult) =>
+      context.extra.socket.standInFor(result),
   };
 }
 

@@ -2,9 +2,11 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setImmediate as turn } from "node:timers/promises";
+import { GraphQLError } from "graphql";
 import { WebSocket, WebSocketServer } from "ws";
 import { Allowance, BoundedSocket } from "../../src/server/bounded-socket";
 import { type EndReason, MAX_UNREAD_BYTES } from "../../src/server/bounds";
+import { SharedAnswer } from "../../src/server/subscription-checks";
 import { RawPeer } from "../support/frames";
 
 // Planted and seen red: nothing asked before a write.
@@ -111,6 +113,39 @@ test("messages of all lengths come as they were sent, one for one and in their o
   socket.close(4403, "Forbidden");
   expect((await once(client, "close"))[0]).toBe(4403);
   expect(came).toEqual(texts);
+});
+
+/** As the protocol's library does it. */
+const message = (id: string, payload: object) => JSON.stringify({ id, type: "next", payload });
+
+// Planted and seen red: the text stays for the message after; a length in characters; the stand-in is left in.
+test("an answer that many share comes as if it had been written for each, and for no message besides its own", async () => {
+  const [one, other] = [await read(), await read()];
+  const came: string[][] = [[], []];
+  for (const [index, { client }] of [one, other].entries())
+    client.on("message", (data) => came[index]?.push(String(data)));
+  const sent: string[] = [];
+  for (const length of [1, 60, 126, 65_500, 300_000]) {
+    const result = { data: { name: `0}"ü${"x".repeat(length)}` } };
+    const answer = new SharedAnswer(result);
+    const plain = message('"0}', { data: 0 });
+    for (const { socket } of [one, other]) {
+      await socket.deliver(message(`ü-${length}`, socket.standInFor(answer)));
+      await socket.deliver(plain);
+    }
+    sent.push(message(`ü-${length}`, result), plain);
+  }
+  // What is not delivered, as to a socket that closes, goes with no other message.
+  const refused = new SharedAnswer({ errors: [new GraphQLError("no")], data: null });
+  for (const { socket, client } of [one, other]) {
+    await socket.deliver(message("1", socket.standInFor(refused)));
+    await socket.deliver(message("2", socket.standInFor({ data: null })));
+    socket.close(4403, "Forbidden");
+    await once(client, "close");
+    await socket.deliver(message("3", socket.standInFor(refused)));
+  }
+  sent.push(message("1", { errors: [{ message: "no" }], data: null }), message("2", { data: null }));
+  expect(came).toEqual([sent, sent]);
 });
 
 test("what waits to be delivered to a socket that was cut is at its end too", async () => {
