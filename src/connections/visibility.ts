@@ -1,5 +1,34 @@
-import type { CopyScope } from "../database/database";
+import { CONNECTION_CHANGED, notify } from "../database/between-processes";
+import type { CopyScope, TenantScope } from "../database/database";
+import { SyncedCopyRow } from "../entities/connection";
 import { asOf, readCopyState } from "./completeness";
+import type { Bound } from "./connection";
+
+/** Whose view the copy holds, and the zone of that user's days; null where there is none. */
+export async function boundOf(
+  { tenantId, typed }: TenantScope,
+  copyId: number,
+): Promise<(Bound & { timeZone: string }) | null> {
+  const copy = await typed((orm) => orm.findOneBy(SyncedCopyRow, { tenantId, id: copyId }));
+  return copy && { companyId: copy.crmCompanyId, userId: copy.crmUserId, timeZone: copy.timeZone };
+}
+
+/** The user who authorized lives by other clocks from now on. */
+export async function keepTimeZone({ tenantId, typed }: TenantScope, copyId: number, timeZone: string): Promise<void> {
+  await typed((orm) => orm.update(SyncedCopyRow, { tenantId, id: copyId }, { timeZone }));
+}
+
+/** The user who authorized is shown as the copy's list of users has that one: renamed in the CRM, renamed here. */
+export async function followUser(scope: TenantScope, copyId: number): Promise<void> {
+  const changed = await scope.rows(
+    `UPDATE connection c SET bound_email = u.email, bound_user_name = u.name
+     FROM synced_copy s JOIN crm_user u ON u.tenant_id = $1 AND u.copy_id = $2 AND u.crm_id = s.crm_user_id
+     WHERE c.tenant_id = $1 AND c.copy_id = $2 AND s.tenant_id = $1 AND s.id = $2
+       AND (c.bound_email, c.bound_user_name) IS DISTINCT FROM (u.email, u.name) RETURNING 1 AS changed`,
+    [scope.tenantId, copyId],
+  );
+  if (changed.length > 0) await notify(scope, CONNECTION_CHANGED);
+}
 
 /** Deals of one owner, or of one pipeline; null: of all that are not known. */
 export interface SeenDeals {

@@ -2,6 +2,7 @@ import type { Purpose } from "../connections/budget";
 import { readGaps } from "../connections/completeness";
 import { endTrouble, isTrouble, noteTrouble } from "../connections/connection";
 import { isFieldListDue, keepFieldList, noteAsked, readFieldList } from "../connections/field-lists";
+import { followUser } from "../connections/visibility";
 import { PAGE_SIZE } from "../crm/api";
 import { ADDRESSES } from "../crm/calls";
 import { BudgetLowError, CrmError, stopBehind } from "../crm/errors";
@@ -298,6 +299,7 @@ export class SyncEngine {
       if (!reason) await holdRun(scope, run, clock());
       const gaps = await readGaps({ ...scope, copyId: run.copyId }, clock());
       const ended = await endRun(scope, run, { failure: reason, gaps, now: clock() });
+      if (!reason) await followUser(scope, run.copyId);
       if (!ended) await endTrouble(scope, run.copyId);
       else if (isTrouble(ended.code)) {
         await noteTrouble(scope, run.copyId, { code: ended.code, message: ended.message }, clock());

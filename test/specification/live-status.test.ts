@@ -1,7 +1,7 @@
 import { createConnection } from "node:net";
 import { tokenFor } from "../support/actors";
 import { type Subscription, subscribe, subscribeBriefly } from "../support/sockets";
-import { addRunJobs, connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
+import { addRunJobs, connect, dataOf, recordMeeting, syncAgain, syncEnds, until } from "../support/stories";
 import { useService } from "../support/world";
 
 // Seen red with: an upgrade's address parsed outside of every request; missed events told to nobody; all told so by a stop.
@@ -36,6 +36,26 @@ test("the present state comes first, then every change, from another process tha
   await syncEnds(service, { tenant: "watched" });
   dataOf(await service.ask(DISCONNECT, {}, { tenant: "watched" }));
   await until("the end is seen", async () => statesOf(watching).at(-1) === "NOT_CONNECTED");
+  await watching.end();
+});
+
+// Seen red: what was said at the consent stayed for as long as the connection.
+test("the user who authorized is shown as the CRM names that user by now, and who watches is told", async () => {
+  const as = { tenant: "renamed" };
+  await connect(service, simulator, as);
+  await syncEnds(service, as);
+  const watching = await watch(as.tenant);
+  const userId = simulator.company.stories.singleDeal.ownerId;
+  const { name, email } = { ...simulator.company.users.get(userId) };
+  simulator.control.change("user", userId, { name: "Wilhelmine Neu", email: "wilhelmine@neu.example" });
+  await syncAgain(service, database, as);
+  await until("the address is told", async () => {
+    const { connectionStatusChanged: told } = watching.results.at(-1) ?? {};
+    return told?.boundEmail === "wilhelmine@neu.example";
+  });
+  const { connection } = dataOf(await service.ask("{ connection { boundUserName } }", {}, as));
+  expect(connection).toEqual({ boundUserName: "Wilhelmine Neu" });
+  simulator.control.change("user", userId, { name, email });
   await watching.end();
 });
 
