@@ -58,15 +58,15 @@ export interface CopyScope extends TenantScope {
   readonly copyId: number;
 }
 
-/** Tenants whose ids a process remembers; one that is asked for again after that is one statement. */
-const MOST_KNOWN_TENANTS = 100_000;
+/** Tenants whose ids a process remembers, and a minute: a standby or backup that takes over may not know them. */
+const KNOWN = { max: 100_000, ttl: 60_000, noUpdateTTL: true };
 
 /**
  * The only way to tenant data: everything that reads or writes it takes a scope, and scopes are made here. A scope's
  * sessions are set to its tenant, and PostgreSQL shows and takes no other tenant's rows in them (decision 0042).
  */
 export class Database {
-  readonly #ids = new LRUCache<string, Promise<number>>({ max: MOST_KNOWN_TENANTS });
+  readonly #ids = new LRUCache<string, Promise<number>>(KNOWN);
   readonly #parts: SessionParts;
   readonly #ofNobody: Sessions;
 

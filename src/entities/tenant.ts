@@ -4,7 +4,7 @@ import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn, PrimaryGenerat
 @Entity("tenant")
 @Index("tenant_external_id", ["externalId"], { unique: true })
 export class TenantRow {
-  @PrimaryGeneratedColumn("identity", { type: "bigint", generatedIdentity: "ALWAYS" })
+  @PrimaryColumn("bigint", { default: () => "(floor((random() * '140737488355328')))" })
   id!: number;
 
   @Column("text")

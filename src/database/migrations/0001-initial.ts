@@ -4,13 +4,16 @@ import { ACROSS_TENANTS_ROLE } from "../application-role";
 import { CONNECTION_TABLES, MEETING_TABLES } from "./tenant-tables";
 
 /**
+ * A tenant's number is drawn, for one that is counted is given again where a standby or a backup took over that had not seen
+ * it: to another tenant, whose rows a process would show to whom it knew by it.
+ *
  * What belongs to no tenant: who the tenants are, what a CRM company may spend a day (tenants may share a company; read
  * across tenants only), and the operator's switch with what became of it (a row without an end is a stop that holds). The
  * switch has no key: a stop that two operators begin at once is two rows, and the next resume ends both. All may read it.
  */
 const NOBODYS = `
 CREATE TABLE tenant (
-  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  id bigint NOT NULL DEFAULT floor(random() * '140737488355328'::float8)::bigint,
   external_id text NOT NULL,
   CONSTRAINT tenant_pkey PRIMARY KEY (id)
 );
