@@ -1,4 +1,5 @@
-import { rmSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
+import { Client } from "pg";
 import { startSimulator } from "../../simulator";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/database/embedded/embedded-postgres";
 import { freePort } from "../../src/database/embedded/programs";
@@ -7,7 +8,7 @@ import { type Gate, openGate } from "../support/gate";
 import { type Program, startProgram } from "../support/processes";
 import { environmentFor, type GraphQLAnswer, type Service } from "../support/service";
 import { subscribe } from "../support/sockets";
-import { connect, dataOf, syncEnds, until } from "../support/stories";
+import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
 import { useStarted } from "../support/world";
 
 // Planted and seen red: no listener for errors of idle sessions (the process ends); a listening session that is not
@@ -97,6 +98,27 @@ test("the database goes away and comes back: no exit, clear answers meanwhile, a
   await until("the subscriber sees the change", async () => JSON.stringify(watching.results).includes("NOT_CONNECTED"));
   await watching.end();
   expect(program.child.exitCode).toBeNull();
+}, 90_000);
+
+// Seen red with a database that is set to commit before it has written: a receipt was lost with the crash, and its note sent twice.
+test("a database that is killed has what it has committed for the service, whatever it is set to", async () => {
+  const client = new Client({ connectionString: postgres.url.reveal() });
+  await client.connect();
+  await client.query("ALTER SYSTEM SET wal_writer_delay = '10s'");
+  await client.query("SELECT pg_reload_conf()");
+  const { rows } = await client.query<{ pid: number; off: string }>(
+    "SELECT pid, current_setting('synchronous_commit') AS off FROM pg_stat_activity",
+  );
+  expect(rows[0]?.off).toBe("off");
+  const parent = Number(readFileSync(`${DIRECTORY}/data/postmaster.pid`, "utf8").split("\n")[0]);
+  client.on("error", () => undefined);
+  const recorded = await recordMeeting(service, ["ada@buyer.example"]);
+  for (const pid of [parent, ...rows.map(({ pid }) => pid)]) process.kill(pid, "SIGKILL");
+  await postgres.stop();
+  postgres = await startEmbeddedPostgres({ directory: DIRECTORY, durable: false });
+  await until("it is ready again", async () => (await status("/readyz")) === 200);
+  const held = dataOf(await ask<{ meetings: { nodes: object[] } }>("{ meetings(first: 5) { nodes { id } } }"));
+  expect(held.meetings.nodes).toEqual([{ id: recorded.id }]);
 }, 90_000);
 
 // Seen red: metrics waited for each of their statements, a minute and more, and whoever asks by them whether a worker
