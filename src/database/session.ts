@@ -125,7 +125,9 @@ export class Session extends PostgresQueryRunner {
     return client;
   }
 
-  override async release(): Promise<void> {
+  /** @param error with which its work ended: a session that takes no writes takes none when the database does again, and is ended */
+  override async release(error?: unknown): Promise<void> {
+    if (codeOf(error) === "25006") this.releaseCallback = this.releaseCallback?.bind(null, error);
     await super.release();
     this.giveTurnBack();
   }
@@ -137,9 +139,7 @@ export class Session extends PostgresQueryRunner {
 
   async #setNow(client: Client): Promise<void> {
     const setting = this.#takeSetting();
-    if (!setting) return;
-    await client.query(setting);
-    setting.done();
+    if (setting) await client.query(setting).then(() => setting.done());
   }
 
   #takeSetting(): Setting | null {

@@ -149,7 +149,7 @@ export class Sessions {
     const session = this.#takeKept() ?? (await this.#lease());
     // Not kept where it failed: the reach that came with a statement was taken back with it.
     const done = await work(session).catch(async (error: unknown) => {
-      await session.release();
+      await session.release(error);
       throw error;
     });
     await this.#giveBack(session);

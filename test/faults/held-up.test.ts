@@ -100,6 +100,27 @@ test("a database whose disk is full is no bug of ours: the caller may try again,
   expect((await record(service)).errors).toBeUndefined();
 }, 60_000);
 
+// Seen red with sessions that are kept: those that were opened meanwhile refused writes for half an hour after it.
+test("a database that took no writes for a while, as a standby, takes them again in the sessions opened meanwhile, too", async () => {
+  await holder.query("ROLLBACK");
+  const [found] = await database.query<{ name: string }>("SELECT current_database() AS name");
+  await database.query(`ALTER DATABASE ${found?.name} SET default_transaction_read_only = on`);
+  try {
+    await database.query(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+       WHERE datname = current_database() AND pid NOT IN (pg_backend_pid(), $1)`,
+      [(await holder.query("SELECT pg_backend_pid() AS pid")).rows[0].pid],
+    );
+    await until("reads are answered", async () => !(await service.ask("{ connection { state } }")).errors);
+    await Promise.all(Array.from({ length: 10 }, state));
+    expect((await record(service)).errors).toEqual(TEMPORARY);
+  } finally {
+    await database.query(`ALTER DATABASE ${found?.name} RESET default_transaction_read_only`);
+  }
+  for (let index = 0; index < 20; index += 1) await record(service);
+  for (let index = 0; index < 5; index += 1) expect((await record(service)).errors).toBeUndefined();
+}, 60_000);
+
 test("a session that is ended under its work is answered for, and is never used again", async () => {
   const answer = disconnect();
   const [waiting] = await until("it waits for the lock", async () => {
