@@ -1,8 +1,9 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { type CrmOAuth, type Grant, OAuthError, type TokenFailure } from "../crm/oauth";
 import type { Database, TenantScope } from "../database/database";
 import { heldUpOf } from "../database/session";
 import { type ReauthorizationReason, RenewalAttemptRow } from "../entities/connection";
-import type { Clock } from "../platform/clock";
+import { type Clock, MINUTE_MS, timeLimit } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import {
@@ -23,8 +24,12 @@ export interface RenewalParts {
   metrics?: Metrics;
 }
 
-/** Each fails within the limits of its session. */
+/** A database that is restarted or taken over from is away for no longer; the CRM has no second pair for whoever gives up. */
+const STORE_WITHIN_MS = MINUTE_MS;
+/** At least, for a process that was frozen until the minute was over. */
 const STORE_TRIES = 3;
+/** Sooner than another process could be refused the token that this one has used up. */
+const STORE_AGAIN_MS = 250;
 
 /** Another process renews, or this one was frozen and has lost the right to: nothing was sent and nothing is noted. */
 export class RenewalHeldUpError extends OAuthError {
@@ -62,7 +67,7 @@ export class Renewal {
 
   /**
    * The CRM has rotated the token: what it granted is lost unless it is stored, so a lock or a session that was lost to
-   * a freeze is no reason to give up.
+   * a freeze, or a database that is away, is no reason to give up.
    */
   async #stored(
     tenantId: number,
@@ -71,12 +76,14 @@ export class Renewal {
     grant: Grant,
     askedAt: Date,
   ): Promise<Credential | null> {
+    const isOver = timeLimit(this.parts.clock, STORE_WITHIN_MS);
     for (let tries = 1; ; tries += 1) {
       try {
         return await this.#store(tenantId, copyId, old, grant, askedAt);
       } catch (error) {
-        if (!heldUpOf(error) || tries >= STORE_TRIES) throw error;
-        this.parts.logger.warn({ tenantId, err: error, tries }, "a renewed token could not be stored yet");
+        if (!heldUpOf(error) || (tries >= STORE_TRIES && isOver())) throw error;
+        if (tries === 1) this.parts.logger.warn({ tenantId, err: error }, "a renewed token could not be stored yet");
+        await sleep(STORE_AGAIN_MS);
       }
     }
   }

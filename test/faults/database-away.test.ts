@@ -1,4 +1,5 @@
 import { readFileSync, rmSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
 import { startSimulator } from "../../simulator";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/database/embedded/embedded-postgres";
@@ -98,6 +99,29 @@ test("the database goes away and comes back: no exit, clear answers meanwhile, a
   await until("the subscriber sees the change", async () => JSON.stringify(watching.results).includes("NOT_CONNECTED"));
   await watching.end();
   expect(program.child.exitCode).toBeNull();
+}, 90_000);
+
+// Seen red with three tries at once: whose token was renewed at that moment had to authorize again.
+test("a token that the CRM renews while the database is restarted is stored when it is back", async () => {
+  expect(await connect(service, simulator)).toHaveProperty("connection");
+  await syncEnds(service);
+  const client = new Client({ connectionString: postgres.url.reveal() });
+  await client.connect();
+  await client.query("UPDATE credential SET access_token_asked_at = now() - interval '1 hour'");
+  await client.end();
+  simulator.control.fail({ match: "/oauth/token", times: 1, with: { kind: "delay", ms: 1_500 } });
+  const asked = () => simulator.log.of("POST", "/oauth/token").length;
+  const before = asked();
+  await ask(SYNC);
+  await until("the CRM is asked", async () => asked() > before);
+  await postgres.stop();
+  expect(await program.says(/a renewed token could not be stored yet/)).toBeDefined();
+  await sleep(1_000);
+  postgres = await startEmbeddedPostgres({ directory: DIRECTORY, durable: false });
+  await until("it is ready again", async () => (await status("/readyz")) === 200);
+  await until("a sync can be asked for", async () => !(await ask(SYNC)).errors);
+  expect(await syncEnds(service)).toMatchObject({ state: "SUCCEEDED" });
+  expect(asked()).toBe(before + 1);
 }, 90_000);
 
 // Seen red with a database that is set to commit before it has written: a receipt was lost with the crash, and its note sent twice.
