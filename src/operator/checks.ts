@@ -194,44 +194,53 @@ export async function stopFinding(look: Look): Promise<Finding | null> {
   );
 }
 
-/** One row for each key id, with one secret to try it on: keys of one name may still differ. */
+/** Each of them, to be tried: a process that has another key of the same name has sealed some alone. */
 const SEALED = `
-  SELECT header, count(DISTINCT tenant_id)::int AS tenants, (array_agg(place))[1] AS place, (array_agg(sealed))[1] AS sealed
-  FROM (
-    SELECT tenant_id, place, sealed, substr(sealed, 1, 2 + get_byte(sealed, 1)) AS header FROM (
-      SELECT tenant_id, json_build_array(tenant_id::text, copy_id::text, part) AS place, sealed
-      FROM credential, LATERAL (VALUES ('access_token', access_token), ('refresh_token', refresh_token)) p (part, sealed)
-      UNION ALL
-      SELECT tenant_id, json_build_array(tenant_id::text, 'kept_out_key'), sealed_key FROM kept_out_key
-    ) secrets
-  ) parts GROUP BY header`;
+  SELECT tenant_id::text AS tenant, json_build_array(tenant_id::text, copy_id::text, part) AS place, sealed
+  FROM credential, LATERAL (VALUES ('access_token', access_token), ('refresh_token', refresh_token)) p (part, sealed)
+  UNION ALL
+  SELECT tenant_id::text, json_build_array(tenant_id::text, 'kept_out_key'), sealed_key FROM kept_out_key`;
+const NAMED = 5;
 
 interface Sealed {
-  header: Buffer;
-  tenants: number;
+  tenant: string;
   place: string[];
   sealed: Buffer;
+}
+
+const tenantsOf = (secrets: readonly Sealed[]) => [...new Set(secrets.map(({ tenant }) => tenant))];
+
+function opens(keyring: Keyring, { sealed, place }: Sealed): boolean {
+  try {
+    keyring.open(sealed, place);
+    return true;
+  } catch (error) {
+    if (!(error instanceof UnsealError)) throw error;
+    return false;
+  }
 }
 
 async function checkKeys(look: Look, keys: readonly EncryptionKey[]): Promise<Finding[]> {
   const keyring = new Keyring(keys);
   const found = await look.rows<Sealed>(SEALED);
   if (found.length === 0) return [ok("keys: no secret is stored yet")];
-  return found.map(({ header, tenants, place, sealed }) => {
-    const what = `keys: ${tenants} tenant(s) have secrets sealed under "${keyIdOf(header)}"`;
-    if (!keys.some(({ id }) => id === keyIdOf(header))) {
+  const names = new Set(found.map(({ sealed }) => keyIdOf(sealed)));
+  return [...names].map((name) => {
+    const under = found.filter(({ sealed }) => keyIdOf(sealed) === name);
+    const what = `keys: ${tenantsOf(under).length} tenant(s) have secrets sealed under "${name}"`;
+    if (!keys.some(({ id }) => id === name)) {
       return fault(
         `${what}, which is not in ENCRYPTION_KEYS`,
         "put that key back; without it they must authorize again",
       );
     }
-    try {
-      keyring.open(sealed, place);
-    } catch (error) {
-      if (!(error instanceof UnsealError)) throw error;
-      return fault(`${what}, but the key of that name does not open them`, "put the key back that sealed them");
+    const closed = tenantsOf(under.filter((secret) => !opens(keyring, secret)));
+    if (closed.length > 0) {
+      const whose = `${closed.length} (tenantId ${closed.slice(0, NAMED).join(", ")}${closed.length > NAMED ? ", ..." : ""})`;
+      const todo = "put the key back that sealed them, or look for a process that has another key of that name";
+      return fault(`${what}, but the key of that name does not open those of ${whose}`, todo);
     }
-    if (keyIdOf(header) === keys[0]?.id) return ok(`${what}, the key that seals now`);
+    if (name === keys[0]?.id) return ok(`${what}, the key that seals now`);
     return warning(
       `${what}, which is not the first of ENCRYPTION_KEYS`,
       "npm run keys:rotate, before that key is removed",

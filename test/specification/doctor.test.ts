@@ -6,7 +6,7 @@ import { readQueueState } from "../../src/database/jobs";
 import { lineOf } from "../../src/operator/checks";
 import { examine } from "../../src/operator/doctor";
 import { readConfig } from "../../src/platform/config";
-import { Secret } from "../../src/platform/keyring";
+import { Keyring, Secret } from "../../src/platform/keyring";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { dumpDatabase, leaked } from "../support/dump";
 import { makeKey, startKeyServer, withBody, withKeys } from "../support/key-server";
@@ -176,6 +176,29 @@ describe("keys", () => {
     expect(await lines({ ENCRYPTION_KEYS: otherKey("test") })).toMatch(
       /^fault +keys: .*"test", but the key of that name/m,
     );
+  });
+
+  // Seen red with one secret tried of each name: all was well, where a process with another key of that name had connected some.
+  test("of several tenants, those whose secrets another key of that name has sealed are named", async () => {
+    const keyring = new Keyring(readConfig({ ...environment, ENCRYPTION_KEYS: otherKey("test") }).encryptionKeys);
+    const globex = await database.tenantId("globex");
+    const [copy] = await database.query<{ id: number }>(
+      `INSERT INTO synced_copy (tenant_id, crm_company_id, crm_user_id, state, created_at)
+       VALUES ($1, 2, 2, 'RETIRED', now()) RETURNING id`,
+      [globex],
+    );
+    const sealed = (part: string) => keyring.seal("token", [String(globex), String(copy?.id), part]);
+    await database.query(
+      `INSERT INTO credential (tenant_id, copy_id, version, access_token, refresh_token, access_token_asked_at)
+       VALUES ($1, $2, 1, $3, $4, now())`,
+      [globex, copy?.id, sealed("access_token"), sealed("refresh_token")],
+    );
+    expect(await lines()).toMatch(
+      new RegExp(`^fault +keys: 2 .*"test", but .* does not open those of 1 \\(tenantId ${globex}\\)`, "m"),
+    );
+    for (const table of ["credential", "synced_copy"])
+      await database.query(`DELETE FROM ${table} WHERE tenant_id = $1`, [globex]);
+    expect(await lines()).toMatch(/^ok +keys: 1 /m);
   });
 });
 
