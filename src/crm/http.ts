@@ -19,6 +19,8 @@ const MAX_CORRELATION_ID = 100;
 const MAX_TOKENS = 2_147_483_647;
 /** Sockets to one origin, for all connections of this process together. */
 const MAX_SOCKETS = 128;
+/** So often it is looked whether a call that waits for one of them may still be made. */
+const WAITING_LOOK_MS = 250;
 
 /** It may lead a text, and is no JSON. */
 const BYTE_ORDER_MARK = /^\ufeff/;
@@ -75,7 +77,7 @@ export class CrmHttp {
     maxResponseSize: MAX_ANSWER_BYTES,
   });
 
-  /** @param mayCall looked at before every call, a token renewal too; it throws a CrmError where none may be made */
+  /** @param mayCall looked at before every call, a token renewal too, and while it waits; it throws a CrmError where none may be made */
   constructor(
     private readonly metrics?: Metrics,
     private readonly logger?: Logger,
@@ -105,11 +107,14 @@ export class CrmHttp {
   async #send({ url, mayBegin, readLate = false, stop, ...asked }: CrmRequest): Promise<CrmAnswer> {
     const isLate = timeLimit(this.clock, ANSWER_TIMEOUT_MS);
     let endLimits = () => {};
+    let looks: NodeJS.Timeout | undefined;
     try {
       const { origin, pathname, search } = new URL(url);
       const { status, headers, body } = await new Promise<Whole>((came, failed) => {
         const answer = new Answer(mayBegin, came, failed);
         endLimits = limitAnswer(answer, stop);
+        const look = () => answer.isUnsent && this.mayCall().catch((error) => answer.isUnsent && answer.callOff(error));
+        looks = setInterval(look, WAITING_LOOK_MS);
         this.#agent.dispatch({ ...asked, origin, path: pathname + search }, answer);
       });
       const read = {
@@ -139,6 +144,7 @@ export class CrmHttp {
       const detail = { neverSent: NEVER_SENT.has(codeOf(cause)), tooSlow: TIMED_OUT.has(codeOf(cause)) };
       throw new CrmError("UNAVAILABLE", `The CRM could not be reached: ${messageOf(cause)}.`, detail, { cause });
     } finally {
+      clearInterval(looks);
       endLimits();
     }
   }
@@ -166,6 +172,11 @@ class Answer implements Dispatcher.DispatchHandler {
     private readonly came: (whole: Whole) => void,
     private readonly failed: (error: unknown) => void,
   ) {}
+
+  /** It waits for a socket. */
+  get isUnsent(): boolean {
+    return this.#request === null;
+  }
 
   /** Nothing is sent of it any more, and nobody waits for it. */
   callOff(reason: Error): void {

@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { OBEYED_WITHIN_MS, resumeCrm, stopCrm } from "../../src/connections/crm-stops";
+import { CrmStops, OBEYED_WITHIN_MS, resumeCrm, stopCrm } from "../../src/connections/crm-stops";
+import { CrmStoppedError } from "../../src/crm/errors";
+import { CrmHttp } from "../../src/crm/http";
 import { Database } from "../../src/database/database";
 import { createTestDatabase } from "../support/database";
 import { setMapping, writeFields } from "../support/fields";
@@ -131,6 +133,27 @@ test("a token renewal is not sent either, and is no open attempt afterwards", as
   await resumeCrm(db, new Date());
   expect(await syncEnds(one)).toMatchObject({ state: "SUCCEEDED" });
   expect(simulator.log.of("POST", "/oauth/token")).toHaveLength(1);
+});
+
+// Seen red: looked at before the wait alone, it was sent as soon as a socket was free.
+test("a call that waits for a socket while the CRM is stopped is never sent", async () => {
+  const stops = new CrmStops(db);
+  const http = new CrmHttp(undefined, undefined, () => stops.requireNone());
+  const [me, notes] = ["/api/v1/users/me", "/api/v1/notes"];
+  simulator.log.clear();
+  const letGo = simulator.control.fail({ match: me, with: { kind: "hang" } });
+  const send = (method: "GET" | "POST", path: string) =>
+    http.send({ method, url: `${simulator.url}${path}`, headers: {} });
+  const inHand = Array.from({ length: 128 }, () => send("GET", me));
+  await until("every socket is taken", async () => simulator.log.of("GET", me).length === inHand.length);
+  const waiting = send("POST", notes).catch((error: unknown) => error);
+  await stopCrm(db, REASON, new Date());
+  await sleep(OBEYED_WITHIN_MS);
+  letGo();
+  expect(await waiting).toBeInstanceOf(CrmStoppedError);
+  expect((await Promise.all(inHand)).map(({ status }) => status)).toEqual(inHand.map(() => 401));
+  expect(simulator.log.of("POST", notes)).toEqual([]);
+  await http.close();
 });
 
 // Seen red: the second reason was thrown away, and the command ended with 0.
