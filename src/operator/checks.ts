@@ -21,9 +21,13 @@ export const ok = (what: string): Finding => ({ level: "ok", what, todo: null })
 export const warning = (what: string, todo: string): Finding => ({ level: "warning", what, todo });
 export const fault = (what: string, todo: string): Finding => ({ level: "fault", what, todo });
 
+/** In a customer's words they would rule the operator's terminal, or make a line that looks like doctor's own. */
+const COMMANDS_OF_A_TERMINAL = /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}]/gu;
+
 /** `fault    database: ...  -> what to do` */
 export function lineOf({ level, what, todo }: Finding): string {
-  return `${level.padEnd(8)} ${what}${todo === null ? "" : `  -> ${todo}`}`;
+  const line = `${level.padEnd(8)} ${what}${todo === null ? "" : `  -> ${todo}`}`;
+  return line.replace(COMMANDS_OF_A_TERMINAL, "\ufffd");
 }
 
 /** How far this machine's clock is from another one's, in words. */

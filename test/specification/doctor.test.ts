@@ -219,6 +219,23 @@ describe("the CRM", () => {
     expect(await lines()).toMatch(/^warning +the CRM asks to sign in first/m);
   });
 
+  // Seen red: the line above was wiped out, and one that says ok stood in its place.
+  test("what a customer or the CRM says is shown, and no command to the operator's terminal", async () => {
+    const forged = "\u001b[1A\u001b[2K\rok       all is well\n\u009b31m\u202e\u2028";
+    await database.query(
+      "UPDATE crm_budget SET daily_limit = 30000, remaining = 1, limited_at = NULL, told_at = now(), day_began_at = now() - interval '1 hour'",
+    );
+    await database.query("UPDATE connection SET company_name = $1", [`Acme${forged}`]);
+    const location = `${environment.CRM_REDIRECT_URL}?error=${encodeURIComponent(forged)}`;
+    simulator.control.fail({ match: "/oauth/authorize", with: { status: 302, headers: { location } } });
+    const text = await lines();
+    await database.query("UPDATE crm_budget SET day_began_at = now() - interval '25 hours'");
+    expect(text).toMatch(/^warning +tokens of the CRM: Acme.*all is well.* \(\d+\) has 1 of/m);
+    expect(text).toMatch(/^fault +the CRM sent the browser back to CRM_REDIRECT_URL with ".*all is well/m);
+    expect(text.replaceAll("\n", "")).not.toMatch(/[\p{Cc}\p{Bidi_Control}\u2028]/u);
+    expect(text).not.toMatch(/^ok +all is well/m);
+  });
+
   test("an address where nothing listens is a fault with the variable's name", async () => {
     const text = await lines({ CRM_BASE_URL: "http://127.0.0.1:9", CRM_AUTH_URL: "http://127.0.0.1:9" });
     expect(text).toMatch(/^fault +the CRM at http:\/\/127\.0\.0\.1:9 cannot be reached: .*-> check CRM_BASE_URL/m);
