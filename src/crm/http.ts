@@ -13,8 +13,8 @@ const CONNECT_TIMEOUT_MS = 10_000;
 const ANSWER_TIMEOUT_MS = 30_000;
 /** Most pages of 500 records stay far below this; of what does not, such as long notes, smaller pages are asked for. */
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
-/** Characters of what the CRM calls an answer; it goes into logs and rows. */
-const MAX_CORRELATION_ID = 100;
+/** What the CRM calls an answer goes into logs: no other text does, such as a token that comes back. */
+const CORRELATION_ID = /^[\w-]{1,64}$/;
 /** The largest integer of PostgreSQL. */
 const MAX_TOKENS = 2_147_483_647;
 /** Sockets to one origin, for all connections of this process together. */
@@ -122,7 +122,7 @@ export class CrmHttp {
         body,
         contentType: single(headers["content-type"])?.toLowerCase() ?? "",
         date: dateOf(single(headers.date)),
-        correlationId: single(headers["x-correlation-id"])?.slice(0, MAX_CORRELATION_ID),
+        correlationId: CORRELATION_ID.exec(single(headers["x-correlation-id"]) ?? "")?.[0],
         headerNames: Object.keys(headers),
         limit: {
           remaining: numberOf(single(headers["x-ratelimit-remaining"])),
