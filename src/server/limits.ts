@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { BREAK, type GraphQLError, Kind, type OperationDefinitionNode, OperationTypeNode, visit } from "graphql";
-import { systemClock, timeLimit } from "../platform/clock";
+import { deadline as calledOff } from "../database/session";
+import { MINUTE_MS, systemClock, timeLimit } from "../platform/clock";
 import { limitWork, workFor } from "../platform/work";
 import type { OperationContext } from "../resolvers/context";
 import type { Operation } from "./documents";
@@ -29,6 +30,9 @@ const WAITING = 200;
 /** A query reads, and a page waits for it. A mutation may wait for a few calls to the CRM, 30 seconds for each. */
 const DEADLINE_MS = { query: 15_000, mutation: 120_000, subscription: 15_000 };
 
+/** From its deadline on, for what is called off to end by itself; one that never does would keep its tenant's turn for ever. */
+const AWAITED_MS = MINUTE_MS;
+
 /** Lets no tenant crowd out the others, and calls off what an operation still asks of the database at its deadline. */
 export class OperationLimits {
   readonly #turns = new TenantTurns(AT_WORK, WAITING);
@@ -52,10 +56,15 @@ export class OperationLimits {
     const limit = DEADLINE_MS[operation.operation];
     limitWork(timeLimit(systemClock, limit));
     const end = setTimeout(() => deadline.abort(), limit);
+    let last: NodeJS.Timeout | undefined;
+    const over = new Promise<never>((_, reject) => {
+      last = setTimeout(() => reject(calledOff()), limit + AWAITED_MS);
+    });
     try {
-      return await execute();
+      return await Promise.race([execute(), over]);
     } finally {
       clearTimeout(end);
+      clearTimeout(last);
       release();
     }
   }

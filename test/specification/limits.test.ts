@@ -1,8 +1,11 @@
 import { EventEmitter } from "node:events";
 import { gzipSync } from "node:zlib";
+import { parse } from "graphql";
 import { request } from "undici";
+import type { OperationContext } from "../../src/resolvers/context";
 import { type BoundedSocket, Seats } from "../../src/server/bounded-socket";
-import { TenantTurns } from "../../src/server/limits";
+import type { Operation } from "../../src/server/documents";
+import { OperationLimits, TenantTurns } from "../../src/server/limits";
 import { tokenFor } from "../support/actors";
 import { collectGarbage } from "../support/garbage";
 import { startService } from "../support/service";
@@ -298,6 +301,24 @@ test("a tenant's operations beyond its turns wait, those beyond the waiting are 
   await waiting;
   second();
   await until("the third has its turn", async () => third !== null);
+});
+
+// Seen red: it kept its turn, and after 32 of them nobody of the tenant was answered by that process.
+test("an operation that never ends is called off in the end, and its turn is another's", async () => {
+  const limits = new OperationLimits();
+  const context = { actor: { tenantId: 1 }, deadline: new AbortController() } as OperationContext;
+  const [operation] = parse("{ viewer { plan } }").definitions;
+  const asked = { operation, variables: {}, size: { cost: 1 } } as Operation;
+  jest.useFakeTimers({ doNotFake: ["performance", "nextTick", "setImmediate", "queueMicrotask"] });
+  const never = Array.from({ length: 32 }, () => limits.inTurn(asked, context, () => new Promise(() => {})));
+  const ended = Promise.allSettled(never);
+  const next = limits.inTurn(asked, context, async () => "answered");
+  await jest.advanceTimersByTimeAsync(75_000);
+  jest.useRealTimers();
+  expect(await next).toBe("answered");
+  expect(await ended).toEqual(
+    never.map(() => ({ status: "rejected", reason: expect.objectContaining({ code: "DEADLINE_EXCEEDED" }) })),
+  );
 });
 
 test("after a heavy operation the tenant's next one rests, nobody else's does, and where nobody else asks there is no rest", async () => {
