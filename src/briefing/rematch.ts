@@ -17,6 +17,7 @@ import {
 } from "./match-meeting";
 import { MATCHED_LISTS } from "./matching/facts";
 import { readAttendees } from "./meeting-rows";
+import { STALE_HOURS } from "./quiet/facts";
 
 /** Older meetings are matched again only where a record of theirs is gone, and against a copy that is new, or whole at last. */
 const REMATCH_FOR_MS = 30 * DAY_MS;
@@ -24,6 +25,8 @@ const REMATCH_FOR_MS = 30 * DAY_MS;
 const BATCH = 50;
 /** Meetings matched again in one transaction, which judges the deals that they are the first to match. */
 const TOGETHER = 10;
+/** So long after a success deals may have been UNKNOWN: a list is as old as the beginning of its read. */
+const MAY_BE_STALE_HOURS = STALE_HOURS - 1;
 /** The lists that a match is made of: no change of pipelines, stages or notes changes one. */
 const MATTERS: readonly SyncResource[] = [
   "USERS",
@@ -52,6 +55,7 @@ export class Rematching {
     const due = await whatIsDue(scope);
     if (!due) return;
     if (due.isChanged && !(await this.#rematchAll(scope, due, stop))) return;
+    if (due.isFreshAgain) await notify(scope, CONNECTION_CHANGED);
     await scope.rows(
       `UPDATE synced_copy SET rematched_at = $3, matched_as_whole = matched_as_whole OR $4
        WHERE tenant_id = $1 AND id = $2 AND (rematched_at IS NULL OR rematched_at < $3)`,
@@ -184,6 +188,8 @@ interface Due {
   isWhole: boolean;
   /** Records are gone that meetings may be matched to. */
   isLess: boolean;
+  /** A copy that was too old to judge by is so no more, which no deal is told of. */
+  isFreshAgain: boolean;
 }
 
 /** null: no run has ended since the last time. A failed run counts as well, it may have written pages. */
@@ -192,15 +198,18 @@ async function whatIsDue(scope: TenantScope): Promise<Due | null> {
   const copyId = await liveCopyId(scope);
   const copy = copyId && (await typed((orm) => orm.findOneBy(SyncedCopyRow, { tenantId, id: copyId })));
   if (!copy) return null;
-  const [ended] = await rows<{ until: Date | null } & Pick<Due, "isChanged" | "isLess" | "isWhole">>(
+  const [ended] = await rows<{ until: Date | null } & Pick<Due, "isChanged" | "isLess" | "isWhole" | "isFreshAgain">>(
     `SELECT max(r.finished_at) AS until, coalesce(bool_or(s.written + s.removed > 0), false) AS "isChanged",
        coalesce(bool_or(s.removed > 0 AND s.resource = ANY ($5)), false) AS "isLess", (
        SELECT count(*) = cardinality($5::text[]) FROM sync_list l WHERE l.tenant_id = $1 AND l.copy_id = $2
-         AND l.resource = ANY ($5) AND l.watermark IS NOT NULL) AS "isWhole"
+         AND l.resource = ANY ($5) AND l.watermark IS NOT NULL) AS "isWhole",
+       coalesce(max(r.finished_at) FILTER (WHERE r.state = 'SUCCEEDED') - make_interval(hours => $6) > (
+         SELECT max(p.finished_at) FROM sync_run p WHERE p.tenant_id = $1 AND p.copy_id = $2 AND p.state = 'SUCCEEDED'
+           AND p.finished_at <= coalesce($3, '-infinity'::timestamptz)), false) AS "isFreshAgain"
      FROM sync_run r LEFT JOIN sync_step s ON s.tenant_id = $1 AND s.run_id = r.id AND s.resource = ANY ($4)
      WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.finished_at > coalesce($3, '-infinity'::timestamptz)`,
-    [tenantId, copy.id, copy.rematchedAt, MATTERS, MATCHED_LISTS],
-    { until: "instant", isChanged: "flag", isLess: "flag", isWhole: "flag" },
+    [tenantId, copy.id, copy.rematchedAt, MATTERS, MATCHED_LISTS, MAY_BE_STALE_HOURS],
+    { until: "instant", isChanged: "flag", isLess: "flag", isWhole: "flag", isFreshAgain: "flag" },
   );
   if (!ended?.until) return null;
   const isOfAll = copy.rematchedAt === null || (ended.isWhole && !copy.matchedAsWhole);

@@ -86,7 +86,8 @@ export class SnoozingResolver {
   @Subscription(() => Deal, {
     description:
       "A deal whose verdict has changed, by a sync, a meeting or time alone; once for each change, and it waits for the " +
-      "first. First judgements and changes of settings are told once, by connectionStatusChanged.",
+      "first. First judgements, changes of settings, and that a copy is no longer too old to judge by are told once, by " +
+      "connectionStatusChanged.",
     subscribe: ({ context }: { context: EventContext }) =>
       context.changesOf(SILENCE_CHANGED, (reads, told) => reads.loaders.deal.load(flippedDeal(told))),
   })

@@ -115,6 +115,27 @@ test("time alone is told at its instant, after clocks have jumped, and by a work
   await watching.end();
 });
 
+// Seen red: whoever had read or was told UNKNOWN meanwhile was never told otherwise.
+test("a copy that is no longer too old to judge by is told once for the connection", async () => {
+  await sync();
+  aheadMs += 2 * DAY_MS;
+  const whole = await watchWhole();
+  await until("the present state is there", async () => whole.results.length === 1);
+  const verdict = async () => {
+    const query = "{ deals(first: 1, orderBy: QUIET_DAYS_DESC) { nodes { quiet { verdict } } } }";
+    const { deals } = dataOf(await other.ask<{ deals: { nodes: { quiet: { verdict: string } }[] } }>(query));
+    return deals.nodes[0]?.quiet.verdict;
+  };
+  expect(await verdict()).toBe("UNKNOWN");
+  await sync();
+  await until("it is told", async () => whole.results.length === 2);
+  expect(await verdict()).not.toBe("UNKNOWN");
+  await sync();
+  await sleep(SILENT_MS);
+  expect(whole.results.length).toBe(2);
+  await whole.end();
+});
+
 test("a deal that becomes matched, and another zone, are told once for the connection and by no deal", async () => {
   await sync();
   const [watching, whole] = await Promise.all([watch(), watchWhole()]);
