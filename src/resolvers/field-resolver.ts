@@ -22,6 +22,7 @@ import {
 } from "../schema/crm";
 import { Deal, Organization, Person } from "../schema/records";
 import type { Refusal, RefusalCode } from "../schema/refusal";
+import { shownConnection } from "./connection-resolver";
 import type { EventContext, OperationContext } from "./context";
 import { Input, presentRefusal, refuseInvalidInput } from "./inputs";
 import { LooksUp } from "./look-up-plan";
@@ -62,7 +63,7 @@ export class NominatedFieldResolver {
     @Input(() => FieldMappingInput, "The field to nominate.") { entity, fieldKey }: FieldMappingInput,
     @Ctx() context: OperationContext,
   ): Promise<FieldMappingSuccess | Refusal> {
-    return answer(await context.services.fieldMappings.set(context.actor, { entity, fieldKey }));
+    return answer(context, await context.services.fieldMappings.set(context.actor, { entity, fieldKey }));
   }
 
   @Mutation(() => FieldMappingResult, {
@@ -72,12 +73,23 @@ export class NominatedFieldResolver {
     @Arg("entity", () => CrmEntityEnum, { description: "Whose nominated field." }) entity: MatchedEntity,
     @Ctx() context: OperationContext,
   ): Promise<FieldMappingSuccess | Refusal> {
-    return answer(await context.services.fieldMappings.clear(context.actor, entity));
+    return answer(context, await context.services.fieldMappings.clear(context.actor, entity));
   }
 }
 
-const answer = (outcome: Outcome<FieldMappingRow[], RefusalCode>) =>
-  outcome.ok ? Object.assign(new FieldMappingSuccess(), { mappings: outcome.value }) : presentRefusal(outcome);
+function answer(context: OperationContext, outcome: Outcome<FieldMappingRow[], RefusalCode>) {
+  if (!outcome.ok) return presentRefusal(outcome);
+  context.renew();
+  return Object.assign(new FieldMappingSuccess(), { mappings: outcome.value });
+}
+
+@Resolver(() => FieldMappingSuccess)
+export class FieldMappingSuccessResolver {
+  @FieldResolver(() => Connection, { description: "As it now stands, with these as its fieldMappings." })
+  connection(@Ctx() context: OperationContext): Promise<Connection> {
+    return shownConnection(context);
+  }
+}
 
 @Resolver(() => FieldMapping)
 export class FieldMappingResolver {

@@ -27,6 +27,7 @@ import { DealResolver } from "./deal-resolver";
 import {
   DealFieldsResolver,
   FieldMappingResolver,
+  FieldMappingSuccessResolver,
   NominatedFieldResolver,
   OrganizationFieldsResolver,
   PersonFieldsResolver,
@@ -47,6 +48,7 @@ import {
   DataGapResolver,
   OwnerVisibilityResolver,
   PipelineVisibilityResolver,
+  SyncRequestedResolver,
   SyncRunResolver,
   VisibilityResolver,
 } from "./sync-resolver";
@@ -87,10 +89,12 @@ const RESOLVERS: NonEmptyArray<ClassType> = [
   PipelineVisibilityResolver,
   NominatedFieldResolver,
   FieldMappingResolver,
+  FieldMappingSuccessResolver,
   DealFieldsResolver,
   PersonFieldsResolver,
   OrganizationFieldsResolver,
   SyncRunResolver,
+  SyncRequestedResolver,
   DataGapResolver,
   NodeResolver,
   ListsResolver,

@@ -10,7 +10,7 @@ import {
   type SyncStepRow,
 } from "../entities/sync-run";
 import { asMany, PageArgs, type RelayPage } from "../schema/base";
-import { OwnerVisibility, PipelineVisibility, VisibilityReport } from "../schema/connection";
+import { Connection, OwnerVisibility, PipelineVisibility, VisibilityReport } from "../schema/connection";
 import { CrmUser, Pipeline } from "../schema/crm";
 import type { Refusal } from "../schema/refusal";
 import {
@@ -24,6 +24,7 @@ import {
   SyncStep,
 } from "../schema/sync";
 import { NEWEST_RUN, progressOf, readLatestRun, readRuns, readRunsById } from "../sync/run-history";
+import { shownConnection } from "./connection-resolver";
 import type { EventContext, OperationContext } from "./context";
 import { presentRefusal, relayPage } from "./inputs";
 import { recordOf, recordsOf } from "./look-ups";
@@ -46,11 +47,12 @@ export class SyncRunResolver {
   async requestSync(
     @Arg("kind", () => SyncKindEnum, { nullable: true, defaultValue: "INCREMENTAL", description: "What to read." })
     kind: SyncKind | null,
-    @Ctx() { actor, services, scope }: OperationContext,
+    @Ctx() context: OperationContext,
   ): Promise<SyncRequested | Refusal> {
-    const made = await services.schedule.request(actor, kind ?? "INCREMENTAL");
+    const made = await context.services.schedule.request(context.actor, kind ?? "INCREMENTAL");
     if (!made.ok) return presentRefusal(made);
-    const [run] = await readRunsById(scope, [made.value]);
+    context.renew();
+    const [run] = await readRunsById(context.scope, [made.value]);
     if (!run) throw new Error(`run ${made.value} was made and is not there`);
     return Object.assign(new SyncRequested(), { run });
   }
@@ -78,6 +80,14 @@ export class SyncRunResolver {
   @FieldResolver(() => Float, { description: "0 to 1, never falling within a run." })
   async progress(@Root() { id }: SyncRunRow, @Ctx() { loaders }: EventContext): Promise<number> {
     return progressOf(await loaders.steps.load(id));
+  }
+}
+
+@Resolver(() => SyncRequested)
+export class SyncRequestedResolver {
+  @FieldResolver(() => Connection, { description: "As it now stands, with the run as its sync's current one." })
+  connection(@Ctx() context: OperationContext): Promise<Connection> {
+    return shownConnection(context);
   }
 }
 

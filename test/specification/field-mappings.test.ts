@@ -155,6 +155,21 @@ describe("Nominating a field", () => {
     expect(simulator.log.all().every(({ method }) => method === "GET")).toBe(true);
   });
 
+  // A cache knows the connection by its id, and would show the mappings of before until it is asked again.
+  test("answers with the connection as it is after each mutation of a document", async () => {
+    const as = await connected();
+    const key = fieldOf(simulator, "DEAL", "varchar").field_code;
+    const answer = "... on FieldMappingSuccess { connection { id fieldMappings { fieldKey } } }";
+    const query = `mutation ($key: String!) {
+      set: setFieldMapping(input: { entity: DEAL, fieldKey: $key }) { ${answer} }
+      cleared: clearFieldMapping(entity: DEAL) { ${answer} } }`;
+    const { connection } = dataOf(await service.ask<{ connection: { id: string } }>("{ connection { id } }", {}, as));
+    expect(dataOf(await service.ask(query, { key }, as))).toEqual({
+      set: { connection: { ...connection, fieldMappings: [{ fieldKey: key }] } },
+      cleared: { connection: { ...connection, fieldMappings: [] } },
+    });
+  });
+
   test("is refused for a field that is missing, standard or of a type that only the CRM fills, and changes nothing", async () => {
     const as = await connected();
     const kept = fieldOf(simulator, "DEAL", "varchar").field_code;

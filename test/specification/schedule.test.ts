@@ -102,6 +102,22 @@ test("where nothing is due no run is made, and the next one is planned anew", as
   expect(asked()).toEqual([]);
 });
 
+// Seen red: in a document whose mutation before had shown the connection, it was shown as it was before the run.
+test("a run that is asked for is answered with the connection whose current one it is", async () => {
+  const as = await connected();
+  const query = `mutation {
+    clearFieldMapping(entity: DEAL) { ... on FieldMappingSuccess { connection { id sync { current { id } } } } }
+    requestSync { ... on SyncRequested { run { id } connection { id sync { current { id } last { state } } } } } }`;
+  type Shown = { connection: { id: string; sync: object } };
+  type Asked = { clearFieldMapping: Shown; requestSync: Shown & { run: { id: string } } };
+  const { clearFieldMapping, requestSync } = dataOf(await service.ask<Asked>(query, {}, as));
+  const { id } = clearFieldMapping.connection;
+  expect(clearFieldMapping.connection.sync).toEqual({ current: null });
+  const { run, connection } = requestSync;
+  expect(connection).toEqual({ id, sync: { current: run, last: { state: "SUCCEEDED" } } });
+  await syncEnds(service, as);
+});
+
 test("where nothing changes the runs come more and more rarely, up to four times the interval", async () => {
   const as = await connected();
   for (let run = 0; run < 7; run += 1) {
