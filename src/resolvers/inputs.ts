@@ -10,6 +10,7 @@ import type { OperationContext } from "./context";
 /** Kinds of things that have a global id. */
 export type NodeType =
   | "Connection"
+  | "QuietSettings"
   | "SyncRun"
   | "CrmUser"
   | "Pipeline"

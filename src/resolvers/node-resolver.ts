@@ -2,10 +2,12 @@ import type { GraphQLResolveInfo } from "graphql";
 import { Arg, Ctx, FieldResolver, ID, Info, Query, Resolver, Root } from "type-graphql";
 import { writesShown } from "../auth/policies";
 import { readMeeting } from "../briefing/meeting-rows";
+import { readQuietSettings, type ShownSettings } from "../briefing/quiet/quiet-settings";
 import { Node } from "../schema/base";
 import { Connection } from "../schema/connection";
 import { Activity, CrmUser, Note, Pipeline, Stage } from "../schema/crm";
 import { Meeting } from "../schema/meeting";
+import { QuietSettings } from "../schema/quiet-settings";
 import { Deal, Organization, Person } from "../schema/records";
 import { SyncRun } from "../schema/sync";
 import { FieldWrite, NoteWrite } from "../schema/writeback";
@@ -18,6 +20,7 @@ import { crmIdIn, decodeId, encodeId, type NodeType, uuidIn } from "./inputs";
 
 const TYPES = {
   Connection,
+  QuietSettings,
   SyncRun,
   Meeting,
   NoteWrite,
@@ -48,12 +51,19 @@ const FINDERS = {
   FieldWrite: ({ scope, actor }: OperationContext, id: string) => readReceipts(scope, FIELD, [id], writesShown(actor)),
 };
 
+/** What a tenant has one of bears the tenant's name. */
+export async function shownSettings({ scope, actor }: OperationContext): Promise<ShownSettings & { id: string }> {
+  return { ...(await readQuietSettings(scope)), id: actor.tenant };
+}
+
 async function rowOf(context: OperationContext, type: NodeType, id: string): Promise<object | null> {
   switch (type) {
     case "Connection": {
       const own = await shownConnection(context);
       return encodeId(type, own.id) === id ? own : null;
     }
+    case "QuietSettings":
+      return encodeId(type, context.actor.tenant) === id ? shownSettings(context) : null;
     case "SyncRun":
     case "Meeting":
     case "NoteWrite":

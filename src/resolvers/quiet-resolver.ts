@@ -19,7 +19,7 @@ import {
   type QuietSignal as Signal,
 } from "../briefing/quiet/facts";
 import { MOST_PREVIEWED } from "../briefing/quiet/preview";
-import { readQuietSettings, type ShownSettings, type WishedSettings } from "../briefing/quiet/quiet-settings";
+import type { WishedSettings } from "../briefing/quiet/quiet-settings";
 import { flippedDeal } from "../briefing/quiet/verdict";
 import { type SnoozeRefusal } from "../briefing/snoozing";
 import type { InteractionRow } from "../briefing/timeline";
@@ -49,7 +49,7 @@ import type { EventContext, OperationContext } from "./context";
 import { crmIdIn, Input, nestedSize, presentRefusal, recordIn, refuseInvalidInput } from "./inputs";
 import { LooksUp } from "./look-up-plan";
 import { recordOf, recordsOf } from "./look-ups";
-import { asNode } from "./node-resolver";
+import { asNode, shownSettings } from "./node-resolver";
 
 async function settled(context: OperationContext, outcome: Outcome<DealRow, SnoozeRefusal>) {
   context.renew();
@@ -138,8 +138,8 @@ export class InteractionResolver {
 @Resolver(() => QuietPreview)
 export class QuietSettingsResolver {
   @Query(() => QuietSettings, { description: "How the tenant wants silence to be judged." })
-  quietSettings(@Ctx() context: OperationContext): Promise<ShownSettings> {
-    return readQuietSettings(context.scope);
+  quietSettings(@Ctx() context: OperationContext): ReturnType<typeof shownSettings> {
+    return shownSettings(context);
   }
 
   @Query(() => QuietPreviewResult, {

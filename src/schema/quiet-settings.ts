@@ -3,7 +3,7 @@ import { Field, ID, InputType, Int } from "type-graphql";
 import { INWARD_TYPES, isThresholdCode, LEAST_DAYS, MOST_OWN_DAYS, mostDays } from "../briefing/quiet/facts";
 import type { OwnThreshold, ThresholdCode } from "../entities/tenant";
 import { isTimeZone } from "../platform/clock";
-import { apiEnum, asMany, ObjectType } from "./base";
+import { apiEnum, asMany, Node, ObjectType } from "./base";
 import { Pipeline, Stage } from "./crm";
 import { QuietReasonCodeEnum } from "./quiet";
 import { Checked, resultOf, Text } from "./refusal";
@@ -44,8 +44,11 @@ export class QuietThreshold {
   days!: number;
 }
 
-@ObjectType({ description: "When a deal counts as quiet, as far as the tenant has set it." })
-export class QuietSettings {
+@ObjectType({
+  implements: Node,
+  description: "When a deal counts as quiet, as far as the tenant has set it. There is one of a tenant.",
+})
+export class QuietSettings extends Node {
   @Field(() => [QuietThreshold], {
     complexity: asMany(MOST_THRESHOLDS),
     description:

@@ -108,6 +108,21 @@ test("days for all deals, a pipeline and a stage: the most specific of the tenan
   simulator.control.change("stage", stageId, { is_deal_rot_enabled: false, days_to_rotten: null });
 });
 
+// A cache that knows them by it is right at once; without it the settings of before were shown until they were read anew.
+test("settings have one id, before they are set and after", async () => {
+  const as = await tenantWithDeals("cached");
+  const input = { thresholds: [], businessDays: true, twoWayActivityTypes: [] };
+  const query = `mutation ($input: QuietSettingsInput!) { answer: setQuietSettings(input: $input) {
+    ... on QuietSettingsSuccess { settings { __typename id businessDays } } } }`;
+  const before = dataOf(
+    await service.ask<{ quietSettings: { id: string } }>("{ quietSettings { __typename id businessDays } }", {}, as),
+  ).quietSettings;
+  const settings = { ...before, businessDays: true };
+  expect(dataOf(await service.ask(query, { input }, as))).toEqual({ answer: { settings } });
+  const refetch = "query ($id: ID!) { node(id: $id) { __typename id ... on QuietSettings { businessDays } } }";
+  expect(dataOf(await service.ask(refetch, { id: before.id }, as))).toEqual({ node: settings });
+});
+
 // Seen red: it was judged by the stage's days of before, told as QUIET, and never told back.
 test("a deal that moves into a stage whose days have come with the same sync is judged by them", async () => {
   const as = await tenantWithDeals("moves");

@@ -51,13 +51,14 @@ test("a matched deal, its person and its company are readable by node and by the
 });
 
 test("every kind of node comes back by the id that it showed", async () => {
-  const query = `query ($id: ID!) { connection { id sync { last { id } } } meeting(id: $id) { id owner { id } match { deal {
+  const query = `query ($id: ID!) { quietSettings { id } connection { id sync { last { id } } } meeting(id: $id) { id owner { id } match { deal {
     id owner { id } stage { id pipeline { id } } recentActivities { id } recentNotes { id } person { id } organization { id } } } } }`;
   const data = dataOf(await service.ask(query, { id: meeting.id }));
   const ids = [...JSON.stringify(data).matchAll(/"id":"([^"]+)"/g)].map(([, id]) => id ?? "");
   const types = await Promise.all(ids.map(async (id) => (await nodeOf(id))?.__typename));
   expect(new Set(types)).toEqual(
     new Set([
+      "QuietSettings",
       "Connection",
       "SyncRun",
       "Meeting",

@@ -43,11 +43,13 @@ export interface Ids {
 
 export const idOf = (...parts: (string | number)[]) => Buffer.from(parts.join(":")).toString("base64url");
 
+/** Of which a tenant has one, named by the tenant. */
+export const ONE_OF_TENANT = ["Connection", "QuietSettings"];
 const UUIDS = ["SyncRun", "Meeting", "NoteWrite", "FieldWrite"];
 const NO_UUID = "00000000-0000-4000-8000-000000000000";
 /** Of a type, in the form that it has, and of nothing that is there. */
 export const unknownId = (type: string, copyId: number) => {
-  if (type === "Connection") return idOf(type, "no such tenant");
+  if (ONE_OF_TENANT.includes(type)) return idOf(type, "no such tenant");
   return UUIDS.includes(type) ? idOf(type, NO_UUID) : idOf(type, copyId, 987_654_321);
 };
 
@@ -185,7 +187,7 @@ async function idsOf(
     return row.id;
   };
   return {
-    Connection: idOf("Connection", tenant),
+    ...Object.fromEntries(ONE_OF_TENANT.map((type) => [type, idOf(type, tenant)])),
     Meeting: meeting,
     SyncRun: idOf("SyncRun", await newest("sync_run")),
     NoteWrite: idOf("NoteWrite", await newest("note_write")),

@@ -279,6 +279,15 @@ export type FieldMappingHealth =
   /** The last look failed, or the connection needs re-authorization. */
   | 'UNKNOWN';
 
+/** Of which deals a threshold speaks. */
+export type ThresholdScope =
+  /** All deals. */
+  | 'ALL'
+  /** The deals of one pipeline. */
+  | 'PIPELINE'
+  /** The deals in one stage. */
+  | 'STAGE';
+
 /** What became of a write. */
 export type WriteState =
   /** Accepted by the CRM, seen in its answer. */
@@ -468,15 +477,6 @@ export type MeetingOrder =
   /** Earliest start first. */
   | 'STARTS_AT_ASC';
 
-/** Of which deals a threshold speaks. */
-export type ThresholdScope =
-  /** All deals. */
-  | 'ALL'
-  /** The deals of one pipeline. */
-  | 'PIPELINE'
-  /** The deals in one stage. */
-  | 'STAGE';
-
 /** All settings of silence; what is not said here is as if it had never been set. */
 export type QuietSettingsInput = {
   /** Each reason once for the same deals, 500 at most. */
@@ -579,6 +579,7 @@ export type ShownReasonFragment = { code: QuietReasonCode, since: string | null,
     | { __typename: 'CrmUser', id: string }
     | { __typename: 'Pipeline', id: string }
     | { __typename: 'Stage', id: string }
+    | { __typename: 'QuietSettings', id: string }
     | { __typename: 'NoteWrite', id: string }
     | { __typename: 'FieldWrite', id: string }
   > };
@@ -602,6 +603,7 @@ export type BriefingQuery = { viewer: { userId: string, tenantId: string }, conn
               | { __typename: 'CrmUser', id: string }
               | { __typename: 'Pipeline', id: string }
               | { __typename: 'Stage', id: string }
+              | { __typename: 'QuietSettings', id: string }
               | { __typename: 'NoteWrite', id: string }
               | { __typename: 'FieldWrite', id: string }
             > }> }, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null } | null, otherDeals: Array<{ crmUrl: string | null, id: string, title: string, status: DealStatus, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null }>, persons: Array<{ id: string, name: string, crmUrl: string | null, lastIncomingMailAt: string | null, emails: Array<{ address: string, primary: boolean }>, organization: { id: string, name: string } | null }>, organizations: Array<{ id: string, name: string }> } | null } | null };
@@ -649,6 +651,8 @@ type WrittenTo_Pipeline_Fragment = { __typename: 'Pipeline' };
 
 type WrittenTo_Stage_Fragment = { __typename: 'Stage' };
 
+type WrittenTo_QuietSettings_Fragment = { __typename: 'QuietSettings' };
+
 type WrittenTo_NoteWrite_Fragment = { __typename: 'NoteWrite' };
 
 type WrittenTo_FieldWrite_Fragment = { __typename: 'FieldWrite' };
@@ -665,6 +669,7 @@ export type WrittenToFragment =
   | WrittenTo_CrmUser_Fragment
   | WrittenTo_Pipeline_Fragment
   | WrittenTo_Stage_Fragment
+  | WrittenTo_QuietSettings_Fragment
   | WrittenTo_NoteWrite_Fragment
   | WrittenTo_FieldWrite_Fragment
 ;
@@ -681,6 +686,7 @@ export type ReceiptFragment = { id: string, entity: CrmEntity, state: WriteState
     | { __typename: 'CrmUser' }
     | { __typename: 'Pipeline' }
     | { __typename: 'Stage' }
+    | { __typename: 'QuietSettings' }
     | { __typename: 'NoteWrite' }
     | { __typename: 'FieldWrite' }
    | null };
@@ -697,6 +703,7 @@ export type FieldReceiptFragment = { id: string, entity: CrmEntity, fieldKey: st
     | { __typename: 'CrmUser' }
     | { __typename: 'Pipeline' }
     | { __typename: 'Stage' }
+    | { __typename: 'QuietSettings' }
     | { __typename: 'NoteWrite' }
     | { __typename: 'FieldWrite' }
    | null };
@@ -719,6 +726,7 @@ export type WritesQuery = { crmWrites: { nodes: Array<
           | { __typename: 'CrmUser' }
           | { __typename: 'Pipeline' }
           | { __typename: 'Stage' }
+          | { __typename: 'QuietSettings' }
           | { __typename: 'NoteWrite' }
           | { __typename: 'FieldWrite' }
          | null }
@@ -734,6 +742,7 @@ export type WritesQuery = { crmWrites: { nodes: Array<
           | { __typename: 'CrmUser' }
           | { __typename: 'Pipeline' }
           | { __typename: 'Stage' }
+          | { __typename: 'QuietSettings' }
           | { __typename: 'NoteWrite' }
           | { __typename: 'FieldWrite' }
          | null }
@@ -757,6 +766,7 @@ export type NoteByKeyQuery = { crmWrites: { nodes: Array<
           | { __typename: 'CrmUser' }
           | { __typename: 'Pipeline' }
           | { __typename: 'Stage' }
+          | { __typename: 'QuietSettings' }
           | { __typename: 'NoteWrite' }
           | { __typename: 'FieldWrite' }
          | null }
@@ -781,6 +791,7 @@ export type WriteNoteMutation = { writeNote:
           | { __typename: 'CrmUser' }
           | { __typename: 'Pipeline' }
           | { __typename: 'Stage' }
+          | { __typename: 'QuietSettings' }
           | { __typename: 'NoteWrite' }
           | { __typename: 'FieldWrite' }
          | null } }
@@ -813,6 +824,7 @@ export type WriteFieldsMutation = { writeFields:
           | { __typename: 'CrmUser' }
           | { __typename: 'Pipeline' }
           | { __typename: 'Stage' }
+          | { __typename: 'QuietSettings' }
           | { __typename: 'NoteWrite' }
           | { __typename: 'FieldWrite' }
          | null }> }
@@ -969,6 +981,7 @@ export type WrittenQuery = { crmWrites: { nodes: Array<
           | { __typename: 'CrmUser' }
           | { __typename: 'Pipeline' }
           | { __typename: 'Stage' }
+          | { __typename: 'QuietSettings' }
           | { __typename: 'NoteWrite' }
           | { __typename: 'FieldWrite' }
          | null }
@@ -984,6 +997,7 @@ export type WrittenQuery = { crmWrites: { nodes: Array<
           | { __typename: 'CrmUser' }
           | { __typename: 'Pipeline' }
           | { __typename: 'Stage' }
+          | { __typename: 'QuietSettings' }
           | { __typename: 'NoteWrite' }
           | { __typename: 'FieldWrite' }
          | null }
