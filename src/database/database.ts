@@ -58,8 +58,8 @@ export interface CopyScope extends TenantScope {
   readonly copyId: number;
 }
 
-/** Tenants whose ids a process remembers, and a minute: a standby or backup that takes over may not know them. */
-const KNOWN = { max: 100_000, ttl: 60_000, noUpdateTTL: true };
+/** Tenants whose ids a process remembers, for ten minutes: a standby or backup that takes over may not know them. */
+const KNOWN = { max: 100_000, ttl: 600_000, noUpdateTTL: true };
 
 /**
  * The only way to tenant data: everything that reads or writes it takes a scope, and scopes are made here. A scope's

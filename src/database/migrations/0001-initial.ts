@@ -4,12 +4,10 @@ import { ACROSS_TENANTS_ROLE } from "../application-role";
 import { CONNECTION_TABLES, MEETING_TABLES } from "./tenant-tables";
 
 /**
- * A tenant's number is drawn, for one that is counted is given again where a standby or a backup took over that had not seen
- * it: to another tenant, whose rows a process would show to whom it knew by it.
- *
  * What belongs to no tenant: who the tenants are, what a CRM company may spend a day (tenants may share a company; read
  * across tenants only), and the operator's switch with what became of it (a row without an end is a stop that holds). The
  * switch has no key: a stop that two operators begin at once is two rows, and the next resume ends both. All may read it.
+ * A tenant's number is drawn: a counted one is given again, to another tenant, by a standby or a backup that had not seen it.
  */
 const NOBODYS = `
 CREATE TABLE tenant (
