@@ -11,6 +11,7 @@ import { jsonRows, upsertPage } from "../database/upsert";
 import { NOTE_UPSERT, NoteRow, noteRow } from "../entities/records";
 import { NoteWriteRow } from "../entities/writeback";
 import { accepted, type Outcome, refused } from "../platform/errors";
+import { UnsealError } from "../platform/keyring";
 import { isLinkOut, safeHtml } from "../platform/safe-html";
 import { inSlice } from "../platform/work";
 import { type LookedUp, LookUps } from "./look-ups";
@@ -128,7 +129,8 @@ export class NoteWrites {
       },
       async (error: unknown): Promise<Found> => {
         const failure = await inSight(api, target, certainFailureOf(error));
-        logger.warn({ tenantId, writeId: id, err: error, certain: failure !== null }, "a note was not seen written");
+        const level = error instanceof UnsealError ? "error" : "warn";
+        logger[level]({ tenantId, writeId: id, err: error, certain: failure !== null }, "a note was not seen written");
         return { outcome: failure ? { state: "FAILED", failure } : { state: "UNKNOWN" } };
       },
     );

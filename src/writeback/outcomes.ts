@@ -5,6 +5,7 @@ import type { TenantScope } from "../database/database";
 import type { StoredWriteErrorCode } from "../entities/writeback";
 import { MINUTE_MS, SECOND_MS } from "../platform/clock";
 import { ServiceError } from "../platform/errors";
+import { UnsealError } from "../platform/keyring";
 
 /** It is more than a minute since the receipt: an answer would come after the write counts as abandoned. Nothing was sent. */
 export class NotSentInTimeError extends ServiceError {
@@ -86,6 +87,9 @@ export function certainFailureOf(error: unknown): WriteFailure | null {
   if (stop)
     return unavailable(`All calls to the CRM are stopped by the operator of this service (${stop.reason}). ${LATER}`);
   if (error instanceof OAuthError) return unavailable(explain("NO_TOKEN", { todo: LATER }));
+  if (error instanceof UnsealError) {
+    return unavailable(`The service has lost the key to its access, and its operator has to put it back. ${LATER}`);
+  }
   if (error instanceof NotSentInTimeError) {
     return unavailable(`The CRM was too slow for it to be sent within a minute. ${LATER}`);
   }

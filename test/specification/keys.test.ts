@@ -1,8 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { readConfig } from "../../src/platform/config";
+import { posts, writeNote } from "../support/notes";
 import { startProgram } from "../support/processes";
-import { environmentFor, startService } from "../support/service";
-import { addRunJobs, connect, syncEnds } from "../support/stories";
+import { environmentFor, serviceAt, startService } from "../support/service";
+import { addRunJobs, connect, recordMeeting, syncEnds } from "../support/stories";
 import { useCrm } from "../support/world";
 
 const { simulator, database } = useCrm({ deals: 10, refreshTokens: "grace" });
@@ -58,4 +59,23 @@ test("a key that is missing from the configuration is said so, and nothing is ch
   expect(await program.ended).toBe(1);
   expect(program.output()).toContain("not in ENCRYPTION_KEYS");
   expect(await sealedUnder("new")).toHaveLength(3);
+});
+
+// Seen red with "The CRM's answer was lost, so the note may or may not be there", though no token could be opened to send it.
+test("a note that a process without the key is asked for was certainly not sent, and somebody is told to act", async () => {
+  const [as, wrong] = [{ tenant: "t1" }, { ...environment(`new:${oldKey.slice(4)}`), LOG_LEVEL: "info", ROLES: "api" }];
+  const program = startProgram("src/main.js", wrong);
+  try {
+    const service = serviceAt((await program.says(/"address":"([^"]+)"/))[1] ?? "", async () => undefined);
+    const { id } = await recordMeeting(service, [simulator.company.stories.singleDeal.email], {}, as);
+    expect(await writeNote(service, { meetingId: id }, as)).toMatchObject({
+      state: "FAILED",
+      error: { code: "CRM_UNAVAILABLE", message: expect.stringContaining("lost the key") },
+    });
+    expect(posts(simulator)).toEqual([]);
+    expect(await program.says(/^{"level":50.*UNSEAL_FAILED.*a note was not seen written/m)).toBeDefined();
+  } finally {
+    program.child.kill("SIGKILL");
+    await program.ended;
+  }
 });
