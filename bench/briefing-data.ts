@@ -29,7 +29,7 @@ const setup = (count: number, name: string) => `${TENANTS}, generate_series(1, $
 const DEALS = `(${COUNTS.deals} * $3::int)`;
 
 const FILL = [
-  `INSERT INTO tenant (id, external_id) OVERRIDING SYSTEM VALUE SELECT t, 'tenant-' || t FROM ${TENANTS}`,
+  `INSERT INTO tenant (id, external_id) SELECT t, 'tenant-' || t FROM ${TENANTS}`,
   `INSERT INTO synced_copy (tenant_id, id, crm_company_id, crm_user_id, state, created_at)
    SELECT t, t, t, 1, 'LIVE', now() FROM ${TENANTS}`,
   `INSERT INTO connection (tenant_id, state, state_changed_at, copy_id, company_domain)
