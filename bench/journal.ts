@@ -76,7 +76,7 @@ async function prepare(serverUrl: string): Promise<string> {
   const databaseUrl = await createDatabase(serverUrl, "journal");
   await (await startService({ crm: NO_CRM, databaseUrl, roles: "api" })).stop();
   await withClient(databaseUrl, async (client) => {
-    await client.query("INSERT INTO tenant (external_id) VALUES ('journal')");
+    await client.query("INSERT INTO tenant (id, external_id) VALUES (1, 'journal')");
     await client.query(
       "INSERT INTO synced_copy (tenant_id, id, crm_company_id, crm_user_id, state, created_at) VALUES ($1, $2, 1, 1, 'LIVE', now())",
       [TENANT, COPY],

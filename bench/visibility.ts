@@ -18,7 +18,7 @@ const ROUNDS = 25;
 
 /** A copy of one company; of every twentieth user nothing is seen. */
 const COMPANY = [
-  "INSERT INTO tenant (external_id) VALUES ('large')",
+  "INSERT INTO tenant (id, external_id) VALUES (1, 'large')",
   `INSERT INTO crm_user SELECT 1, 1, g, 'User ' || g, g || '@seller.example', NULL, true FROM generate_series(1, ${USERS}) g`,
   "INSERT INTO pipeline SELECT 1, 1, g, 'Pipeline ' || g, g FROM generate_series(1, 5) g",
   `INSERT INTO organization (tenant_id, copy_id, crm_id, name, owner_id, custom_fields)
