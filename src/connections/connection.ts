@@ -192,9 +192,9 @@ export async function noteTrouble(scope: TenantScope, copyId: number, trouble: T
   const noted = await scope.rows<{ is_new: boolean }>(
     `UPDATE connection c SET trouble_code = $3, trouble_message = $4, trouble_last_seen_at = $5,
        trouble_since = CASE WHEN old.trouble_code = $3 THEN old.trouble_since ELSE $5 END
-     FROM (SELECT tenant_id, trouble_code, trouble_since FROM connection WHERE tenant_id = $1 FOR UPDATE) old
+     FROM (SELECT tenant_id, trouble_code, trouble_message, trouble_since FROM connection WHERE tenant_id = $1 FOR UPDATE) old
      WHERE c.tenant_id = $1 AND c.copy_id = $2 AND c.state = 'CONNECTED'
-     RETURNING old.trouble_code IS DISTINCT FROM $3 AS is_new`,
+     RETURNING (old.trouble_code, old.trouble_message) IS DISTINCT FROM ($3, $4) AS is_new`,
     [scope.tenantId, copyId, trouble.code, trouble.message, now],
     { is_new: "flag" },
   );
