@@ -70,9 +70,9 @@ function compile(schema: GraphQLSchema, document: DocumentNode, operation: Opera
 /**
  * Not: mutations and subscriptions; recursive input types (it compiles them without end and the process dies); a variable with the
  * name of what every object has (`constructor`: where absent, it is taken for that), or inside an input object (where absent, it
- * becomes null); directives (a fragment's @skip and @include are taken for another's); a field that is asked for as `__proto__` (it
- * sets what an object inherits from: the field is lost, or the query never ends and keeps its turn); documents that grow too large
- * when fragments are written out.
+ * becomes null); directives (a fragment's @skip and @include are taken for another's); an alias with `_` (it names a field by its way,
+ * `b_a` for `a { b }`, and takes one of that alias for it; `__proto__` sets what an object inherits from, and the query may never
+ * end); documents that grow too large when fragments are written out.
  */
 export function isSafeToCompile(
   schema: GraphQLSchema,
@@ -90,7 +90,7 @@ export function isSafeToCompile(
   };
   visit(document, {
     Directive: refuse,
-    Field: ({ alias }) => (alias?.value === "__proto__" ? refuse() : undefined),
+    Field: ({ alias }) => (alias?.value.includes("_") ? refuse() : undefined),
     [Kind.OBJECT]: (node) => visit(node, { Variable: refuse }),
   });
   return safe;

@@ -55,6 +55,12 @@ const DOCUMENTS: [title: string, query: string, variables: () => object][] = [
     "{ __proto__: connection { __proto__: sync { __proto__: last { state __proto__: steps { state } } } } }",
     () => ({}),
   ],
+  // Seen red: from the second use on the connection's id was that of a thing of the type `Query`.
+  [
+    "an alias that is named as a field and its parent",
+    "{ connection { id } id_connection: viewer { userId } }",
+    () => ({}),
+  ],
   ["a schema question", '{ __type(name: "Deal") { name fields { name } } }', () => ({})],
 ];
 
