@@ -3,6 +3,7 @@ import { CRM_STOP_CHANGED } from "../database/between-processes";
 import type { Database } from "../database/database";
 import { SECOND_MS } from "../platform/clock";
 import { type Refused, refused } from "../platform/errors";
+import { inWork, workFields } from "../platform/work";
 
 /** A stop of all calls to the CRM that holds now. */
 export interface CrmStop {
@@ -58,7 +59,9 @@ export class CrmStops {
 
   #read(): Promise<CrmStop | null> {
     const readAt = performance.now();
-    const reading = this.database.rows<CrmStop>(PRESENT, { since: "instant", reason: "text" }).then(([stop = null]) => {
+    // Others join it: it is not called off with the work that began it.
+    const read = inWork(workFields(), () => this.database.rows<CrmStop>(PRESENT, { since: "instant", reason: "text" }));
+    const reading = read.then(([stop = null]) => {
       if (this.#reading === reading) this.#known = { stop, readAt };
       return stop;
     });

@@ -3,6 +3,7 @@ import { CrmStops, OBEYED_WITHIN_MS, resumeCrm, stopCrm } from "../../src/connec
 import { CrmStoppedError } from "../../src/crm/errors";
 import { CrmHttp } from "../../src/crm/http";
 import { Database } from "../../src/database/database";
+import { inWork, limitWork } from "../../src/platform/work";
 import { createTestDatabase } from "../support/database";
 import { setMapping, writeFields } from "../support/fields";
 import { askNote, posts, writeNote } from "../support/notes";
@@ -154,6 +155,16 @@ test("a call that waits for a socket while the CRM is stopped is never sent", as
   expect((await Promise.all(inHand)).map(({ status }) => status)).toEqual(inHand.map(() => 401));
   expect(simulator.log.of("POST", notes)).toEqual([]);
   await http.close();
+});
+
+// Seen red: what had joined the look of a call whose operation was past its deadline was told that the database is away.
+test("a look at the stop is everybody's: the end of the work that began it ends it for nobody", async () => {
+  const stops = new CrmStops(db);
+  const past = inWork({}, () => {
+    limitWork(() => true);
+    return stops.requireNone();
+  });
+  await Promise.all([past, stops.requireNone()]);
 });
 
 // Seen red: the second reason was thrown away, and the command ended with 0.
