@@ -145,7 +145,7 @@ export class ConnectionResolver {
   @Subscription(() => Connection, {
     description:
       "The connection now, and again whenever its state, trouble or bound account changes, or matches or verdicts have " +
-      "changed as a whole. What runs change of it (sync, budget, pipelines, users) is read anew at the end of one.",
+      "changed as a whole. What runs change of it (sync, budget, pipelines, users) it does not tell: read it anew at the end of one.",
     subscribe: ({ context }: { context: EventContext }) => context.changes(CONNECTION_CHANGED, async () => true),
   })
   connectionStatusChanged(@Ctx() context: EventContext): Promise<Connection> {
