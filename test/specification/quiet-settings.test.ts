@@ -119,6 +119,7 @@ test("settings have one id, before they are set and after", async () => {
   ).quietSettings;
   const settings = { ...before, businessDays: true };
   expect(dataOf(await service.ask(query, { input }, as))).toEqual({ answer: { settings } });
+  await rejudged(service, as);
   const refetch = "query ($id: ID!) { node(id: $id) { __typename id ... on QuietSettings { businessDays } } }";
   expect(dataOf(await service.ask(refetch, { id: before.id }, as))).toEqual({ node: settings });
 });
