@@ -59,13 +59,13 @@ function socketFor(patienceMs: number): Socket {
   });
 }
 
-/** Sessions of their own, beside the pool of `Database`. @param ended says in the log whose it was that ended */
+/** Sessions beside the pool of `Database`; one that takes no writes stays so, and is ended. @param ended says in the log whose it was */
 export function openPool(url: Secret, limits: SessionLimits, more: PoolConfig, logger: Logger, ended: string): Pool {
-  const pool = new Pool({ connectionString: withLimits(url, limits).reveal(), ...patience(limits), ...more });
   const onError = (error: Error) => logger.warn({ err: error }, ended);
-  pool.on("error", onError);
-  pool.on("connect", (session) => session.on("error", onError));
-  return pool;
+  const pool = new Pool({ connectionString: withLimits(url, limits).reveal(), ...patience(limits), ...more });
+  return pool.on("error", onError).on("connect", (session) => {
+    session.on("error", onError).connection.on("errorMessage", ({ code }) => code === "25006" && void session.end());
+  });
 }
 
 /** A database session that can change nothing. */
