@@ -128,8 +128,7 @@ export async function startJobRunner(url: Secret, handlers: readonly JobHandler[
     (payload, { job: { id } }) =>
       inWork({ task: name, jobId: id }, () => traced(`job ${name}`, {}, () => handle(payload, stopping.signal))),
   ]);
-  const ended = "a connection of the job runner ended";
-  const pool = openPool(url, SESSION_LIMITS.jobs, { max: CONCURRENCY }, logger, ended);
+  const pool = openPool(url, SESSION_LIMITS.jobs, { max: CONCURRENCY }, logger, "a connection of the job runner ended");
   const events: WorkerEvents = new EventEmitter();
   const listening = new WeakMap<PoolClient, AbortController>();
   events.on("pool:listen:success", ({ client }) => {
@@ -137,8 +136,10 @@ export async function startJobRunner(url: Secret, handlers: readonly JobHandler[
     void keepAsking(client, SILENCE_MS, listening.get(client)?.signal);
   });
   events.on("pool:listen:release", ({ client }) => listening.get(client)?.abort());
-  const runOnce = () =>
-    run({
+  const runOnce = async () => {
+    // Where its first statement fails, as on a standby, the library remembers that, and takes no job for as long as it runs.
+    await pool.query("UPDATE graphile_worker._private_tasks SET identifier = identifier WHERE false");
+    return run({
       pgPool: pool,
       events,
       concurrency: CONCURRENCY,
@@ -151,6 +152,7 @@ export async function startJobRunner(url: Secret, handlers: readonly JobHandler[
         else if (level === "error" || level === "warning") logger.warn({ worker: message }, "the job runner warns");
       }),
     });
+  };
   const gaveUp = (error: unknown) => {
     if (!stopping.signal.aborted) logger.error({ err: error }, "the job runner gave up and is started again");
   };
@@ -175,8 +177,7 @@ export async function startJobRunner(url: Secret, handlers: readonly JobHandler[
     async stop() {
       stopping.abort();
       await runner.stop().catch((error: unknown) => logger.warn({ err: error }, "the job runner had ended already"));
-      await working;
-      await pool.end();
+      await working.then(() => pool.end());
     },
   };
 }
@@ -184,8 +185,7 @@ export async function startJobRunner(url: Secret, handlers: readonly JobHandler[
 /** How long events and entries are kept; longer than a year, so that a yearly review finds all of it. */
 export const KEPT_MS = 400 * DAY_MS;
 /** Rows deleted of a tenant in one sweep: little work at a time, often. */
-const FORGOTTEN_A_SWEEP = 1_000;
-const TENANTS_A_SWEEP = 100;
+const [FORGOTTEN_A_SWEEP, TENANTS_A_SWEEP] = [1_000, 100];
 
 interface Forgotten {
   table: string;

@@ -85,6 +85,22 @@ test("a runner keeps no session that was opened while nothing could be written",
   await until("the later one is done", async () => done.length > 1).finally(() => runner.stop());
 }, 60_000);
 
+// Seen red: it began, and took no job for as long as it lived; so it was where it was begun anew amid a failover.
+test("a runner is not begun where nothing can be written", async () => {
+  const [found] = await database.query<{ name: string }>("SELECT current_database() AS name");
+  const own = new Client({ connectionString: database.url.reveal() });
+  await own.connect();
+  try {
+    await own.query(`ALTER DATABASE ${found?.name} SET default_transaction_read_only = on`);
+    await expect(startJobRunner(database.url, [handlerOf(THING, async () => undefined)], silent)).rejects.toThrow(
+      "read-only transaction",
+    );
+  } finally {
+    await own.query(`ALTER DATABASE ${found?.name} RESET default_transaction_read_only`);
+    await own.end();
+  }
+});
+
 // Seen red: where PostgreSQL's clock was ahead a job that planned itself anew was due at once, thousands of times a minute.
 test("a job waits as long as it is to by whichever clock", async () => {
   const tenantId = await database.tenantId("acme");
