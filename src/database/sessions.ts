@@ -69,12 +69,12 @@ const byTransaction: ReachWay = {
   async begin(session, { tenantId }) {
     await session.startTransaction();
     // No parameter can stand here, and set_config does not reach the shards; it is a number.
-    if (tenantId !== null) await session.rows(`SET LOCAL crm.tenant = '${Number(tenantId)}'; ${LOCK_LIMIT}`, []);
+    if (tenantId !== null) await session.rows(`SET LOCAL crm.tenant = '${Number(tenantId)}'; ${ON_NODES}`, []);
   },
 };
 
-/** Locks are waited for on the nodes, whose sessions do not know the limits that ours began with. One message with the tenant. */
-const LOCK_LIMIT = `SET LOCAL lock_timeout = ${SESSION_LIMITS.work.lock}`;
+/** Locks are waited for, and commits written, on the nodes, whose sessions do not know what ours began with. One message with the tenant. */
+const ON_NODES = `SET LOCAL lock_timeout = ${SESSION_LIMITS.work.lock}; SET LOCAL synchronous_commit = on`;
 
 const REACH_WAYS = { session: bySession, transaction: byTransaction };
 
