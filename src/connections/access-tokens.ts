@@ -57,7 +57,7 @@ export class AccessTokens {
   readonly #locks: AdvisoryLocks;
   readonly #renewal: Renewal;
   readonly #identity: Identity;
-  readonly #inFlight = new Map<number, Promise<Secret>>();
+  readonly #inFlight = new Map<string, Promise<Secret>>();
 
   constructor(private readonly parts: AccessTokenParts) {
     this.#renewal = new Renewal(parts);
@@ -120,7 +120,8 @@ export class AccessTokens {
 
   /** @param refused the token that the CRM answered with 401; null where the present one is too old or not proven */
   #obtain(tenantId: number, copyId: number, refused: Secret | null): Promise<Secret> {
-    const running = this.#inFlight.get(copyId);
+    const whose = `${tenantId} ${copyId}`;
+    const running = this.#inFlight.get(whose);
     // One that began with an older token may end with the very token that this caller was refused.
     if (running) {
       return running.then((token) =>
@@ -130,8 +131,8 @@ export class AccessTokens {
     // Work of its own: where the caller's time is over, what the CRM has granted must be stored all the same.
     const obtained = inWork(workFields(), () =>
       this.#underLock(copyId, (held) => this.#lookAgain(tenantId, copyId, refused, held)),
-    ).finally(() => this.#inFlight.delete(copyId));
-    this.#inFlight.set(copyId, obtained);
+    ).finally(() => this.#inFlight.delete(whose));
+    this.#inFlight.set(whose, obtained);
     return obtained;
   }
 
