@@ -57,48 +57,48 @@ test("a job carries the ids of its kind and nothing else, and a worker takes onl
   expect(left).toEqual([{ key: null, last_error: expect.stringContaining("tenantId") }]);
 });
 
+/** What a standby does to whoever opens a session meanwhile. @param work with a session that was open before */
+async function whileNothingIsWritten(work: (own: Client) => Promise<void>): Promise<void> {
+  const own = new Client({ connectionString: database.url.reveal() });
+  await own.connect();
+  const [found] = await database.query<{ name: string }>("SELECT current_database() AS name");
+  try {
+    await own.query(`ALTER DATABASE ${found?.name} SET default_transaction_read_only = on`);
+    await work(own);
+  } finally {
+    await own.query(`ALTER DATABASE ${found?.name} RESET default_transaction_read_only`);
+    await own.end();
+  }
+}
+
 // Seen red with sessions that are kept: by them jobs were neither taken nor ended for as long as the process lived.
 test("a runner keeps no session that was opened while nothing could be written", async () => {
   const tenantId = await database.tenantId("acme");
   const done: unknown[] = [];
   const handler = handlerOf(THING, async (payload) => void done.push(payload));
-  const own = new Client({ connectionString: database.url.reveal() });
-  await own.connect();
-  const [found] = await database.query<{ name: string }>("SELECT current_database() AS name");
   const others = "FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
   const add = (thingId: string) =>
     database.query("SELECT graphile_worker.add_job('look_at_thing', $1)", [{ tenantId, thingId }]);
   const runner = await startJobRunner(database.url, [handler], silent);
   await add("before");
   await until("it is done", async () => done.length > 0);
-  try {
-    await own.query(`ALTER DATABASE ${found?.name} SET default_transaction_read_only = on`);
+  await whileNothingIsWritten(async (own) => {
     await own.query(`SELECT pg_terminate_backend(pid) ${others} AND application_name = ''`);
     await sleep(3_000); // a runner asks for jobs every two seconds
     const kept = `SELECT 1 ${others} AND application_name = '' AND query NOT LIKE 'LISTEN%'`;
     await until("none is kept that has refused a write", async () => (await own.query(kept)).rows.length === 0);
-  } finally {
-    await own.query(`ALTER DATABASE ${found?.name} RESET default_transaction_read_only`);
-    await own.end();
-  }
+  });
   await add("later");
   await until("the later one is done", async () => done.length > 1).finally(() => runner.stop());
 }, 60_000);
 
 // Seen red: it began, and took no job for as long as it lived; so it was where it was begun anew amid a failover.
 test("a runner is not begun where nothing can be written", async () => {
-  const [found] = await database.query<{ name: string }>("SELECT current_database() AS name");
-  const own = new Client({ connectionString: database.url.reveal() });
-  await own.connect();
-  try {
-    await own.query(`ALTER DATABASE ${found?.name} SET default_transaction_read_only = on`);
-    await expect(startJobRunner(database.url, [handlerOf(THING, async () => undefined)], silent)).rejects.toThrow(
+  await whileNothingIsWritten(() =>
+    expect(startJobRunner(database.url, [handlerOf(THING, async () => undefined)], silent)).rejects.toThrow(
       "read-only transaction",
-    );
-  } finally {
-    await own.query(`ALTER DATABASE ${found?.name} RESET default_transaction_read_only`);
-    await own.end();
-  }
+    ),
+  );
 });
 
 // Seen red: where PostgreSQL's clock was ahead a job that planned itself anew was due at once, thousands of times a minute.
