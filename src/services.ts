@@ -69,7 +69,7 @@ export function crmOf({ config, database, url, metrics, logger, clock }: Service
     await http.close();
   };
   const keepOut = new KeepOut(keyring);
-  return { base, oauth, credentials, keepOut, budget, reservationOf, tokens, tokensOf, apiOf, close };
+  return { base, oauth, credentials, keyring, keepOut, budget, reservationOf, tokens, tokensOf, apiOf, close };
 }
 
 /** The composition root: the only place that makes services and knows them all. */
@@ -79,12 +79,12 @@ export function compose(parts: ServiceParts) {
   const crmStops = new CrmStops(database);
   notifications.subscribe(CRM_STOP_CHANGED, null, () => crmStops.forget());
   const crm = crmOf(parts, crmStops);
-  const { base, oauth, credentials, keepOut, budget, reservationOf, tokens, tokensOf, apiOf } = crm;
+  const { base, oauth, credentials, keyring, keepOut, budget, reservationOf, tokens, tokensOf, apiOf } = crm;
   const fieldMappings = new FieldMappings({ ...base, apiOf });
 
   const stopped = () => crmStops.refusal();
   const writing = { ...base, tokensOf, reservationOf, stopped };
-  const noteWrites = new NoteWrites({ ...writing, keepOut });
+  const noteWrites = new NoteWrites({ ...writing, keepOut, keyring });
   const fieldWrites = new FieldWrites({ ...writing, mappings: fieldMappings });
 
   const schedule = new Schedule({ ...base, ...config.sync, budget });

@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
+import { createCipheriv, createDecipheriv, createHmac, randomBytes } from "node:crypto";
 import { inspect } from "node:util";
 import { z } from "zod";
 import { ServiceError } from "./errors";
@@ -109,6 +109,11 @@ export class Keyring {
   /** Whether a sealed blob names the key that seals now. */
   isUnderFirstKey(blob: Buffer): boolean {
     return keyIdOf(blob) === this.#first.id;
+  }
+
+  /** What nobody can guess without the key, the same whenever it is asked for: under each key, the first one's first. */
+  tagsOf(place: readonly string[]): Buffer[] {
+    return [...this.#keys.values()].map((key) => createHmac("sha256", key).update(placeBytes(place)).digest());
   }
 
   open(blob: Buffer, place: readonly string[]): string {

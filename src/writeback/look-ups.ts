@@ -2,7 +2,8 @@ import type { CrmApi } from "../crm/api";
 import type { Database, TenantScope } from "../database/database";
 import { hasLiveJob } from "../database/jobs";
 import type { WriteReceipt } from "../entities/writeback";
-import { MINUTE_MS } from "../platform/clock";
+import { DAY_MS, MINUTE_MS } from "../platform/clock";
+import { codeOf } from "../platform/errors";
 import { forEachLogged } from "../platform/work";
 import { ABANDONED_AFTER_MS, type Found, isOfTheCrm, nextLookUp } from "./outcomes";
 import { enqueueLookUp, settle, type WriteKind, type WriteRef } from "./receipts";
@@ -137,6 +138,43 @@ export class LookUps<Row extends WriteReceipt> {
     return { copyId: found.looking_copy_id, receipt: found };
   }
 }
+
+/** Callers repeat a write within a day. */
+const REPEATED_WITHIN_MS = DAY_MS;
+/** PostgreSQL's codes where a server, as some hosted ones, does not say who it is: it counts as the one from before. */
+const UNSAID = /^(0A|42|55)/;
+
+/**
+ * Whether receipts may be missing of what was sent: for a day after a standby took over or a dump was restored, both seen by the
+ * server's history, and after all calls were resumed, as an operator does after any other backup.
+ */
+export async function mayMissReceipts(database: Database, now: Date): Promise<boolean> {
+  const since = new Date(now.getTime() - REPEATED_WITHIN_MS);
+  try {
+    const [server] = await database.acrossTenants<Server>(SERVER, [since], SERVER_SHAPE);
+    if (server?.isNew) await database.acrossTenants(NOTE_SERVER, [server.id, now]);
+    return server?.mayMiss ?? true;
+  } catch (error) {
+    return !UNSAID.test(String(codeOf(error)));
+  }
+}
+
+interface Server {
+  id: string;
+  isNew: boolean;
+  mayMiss: boolean;
+}
+const SERVER_SHAPE = { id: "text", isNew: "flag", mayMiss: "flag" } as const;
+
+const SERVER = `
+  WITH present AS MATERIALIZED (
+    SELECT system_identifier || '/' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) AS id FROM pg_control_system()
+  )
+  SELECT present.id, t.id IS NULL AS "isNew", EXISTS (SELECT 1 FROM crm_stop WHERE ended_at > $1)
+    OR (t.seen_at <= $1) IS NOT TRUE AND EXISTS (SELECT 1 FROM server_timeline o WHERE o.id <> present.id) AS "mayMiss"
+  FROM present LEFT JOIN server_timeline t ON t.id = present.id`;
+
+const NOTE_SERVER = "INSERT INTO server_timeline (id, seen_at) VALUES ($1, $2) ON CONFLICT DO NOTHING";
 
 /** Look-ups settle most within minutes; one that takes longer is for somebody to look at. */
 const IS_LATE = "w.state = 'UNKNOWN' AND w.next_look_up_at IS NOT NULL AND w.requested_at < now() - interval '1 hour'";

@@ -1,4 +1,3 @@
-import { randomBytes } from "node:crypto";
 import MarkdownIt from "markdown-it";
 import type { Actor } from "../auth/actor";
 import { holdLiveCopy } from "../connections/copies";
@@ -11,10 +10,10 @@ import { jsonRows, upsertPage } from "../database/upsert";
 import { NOTE_UPSERT, NoteRow, noteRow } from "../entities/records";
 import { NoteWriteRow } from "../entities/writeback";
 import { accepted, type Outcome, refused } from "../platform/errors";
-import { UnsealError } from "../platform/keyring";
+import { type Keyring, UnsealError } from "../platform/keyring";
 import { isLinkOut, safeHtml } from "../platform/safe-html";
 import { inSlice } from "../platform/work";
-import { type LookedUp, LookUps } from "./look-ups";
+import { type LookedUp, LookUps, mayMissReceipts } from "./look-ups";
 import { certainFailureOf, type Found, verdictOf, type WriteFailure } from "./outcomes";
 import { makeReceipts, NOTE } from "./receipts";
 import { type AskedTarget, type ChoiceRefusal, holdTargets, type TargetsRefusal, targetOf } from "./targets";
@@ -45,7 +44,8 @@ export type WriteNoteRefusal = WritingRefusal | TargetsRefusal | ChoiceRefusal |
 
 /** What is to be sent, and by what it is known again. */
 interface NoteIntent extends Intent {
-  reference: string;
+  /** Its own, and those that it had under earlier keys of the service. */
+  references: readonly [string, ...string[]];
   html: string;
 }
 
@@ -55,6 +55,7 @@ const MAX_HTML_BYTES = 100_000;
 
 export interface NoteWritesParts extends WritebackParts {
   keepOut: KeepOut;
+  keyring: Keyring;
 }
 
 /** Writes meeting notes, each at most once (decision 0030), and finds those whose answer was lost. */
@@ -70,7 +71,7 @@ export class NoteWrites {
   async write(actor: Actor, asked: AskedNote): Promise<Outcome<NoteWriteRow, WriteNoteRefusal>> {
     const written = await this.#writing.write(
       actor,
-      () => intentOf(asked),
+      () => intentOf(asked, referencesOf(this.parts.keyring, actor.tenantId, asked.idempotencyKey)),
       (intent: NoteIntent) => this.#begin(actor, asked, intent),
     );
     return written.ok ? accepted(theOne(written.value)) : written;
@@ -102,7 +103,7 @@ export class NoteWrites {
   #begin(
     { tenantId, userId }: Actor,
     asked: AskedNote,
-    { idempotencyKey, inputHash, reference, html }: NoteIntent,
+    { idempotencyKey, inputHash, references, html }: NoteIntent,
   ): Promise<Outcome<Begun<NoteWriteRow>, TargetsRefusal | ChoiceRefusal>> {
     return this.parts.database.tenant(tenantId).transaction(async (scope) => {
       const held = await holdTargets(scope, asked.meeting);
@@ -111,18 +112,42 @@ export class NoteWrites {
       if (!target.ok) return target;
       const requestedAt = this.parts.clock();
       const shared = { held: held.value, idempotencyKey, inputHash, requestedBy: userId, requestedAt };
-      const note = { target: target.value, failure: null, own: [reference] };
+      const note = { target: target.value, failure: null, own: [references[0]] };
       const { receipts, areOurs } = await makeReceipts(scope, NOTE, shared, [note]);
-      return accepted({ receipts, send: areOurs ? () => this.#send(theOne(receipts), html) : null });
+      return accepted({ receipts, send: areOurs ? () => this.#send(theOne(receipts), references, html) : null });
     });
   }
 
   /** The only place that sends a note, and only who has just made the receipt comes here. */
-  async #send(receipt: NoteWriteRow, html: string): Promise<NoteWriteRow[]> {
+  async #send(receipt: NoteWriteRow, references: readonly string[], html: string): Promise<NoteWriteRow[]> {
+    const api = callsToWrite(this.parts, receipt);
+    const before = await this.#foundBefore(api, receipt, references);
+    return [await settleFound(this.parts, NOTE, receipt, before ?? (await this.#create(api, receipt, html)))];
+  }
+
+  /**
+   * Where a receipt of the same key may have been lost: a note that it had sent, or UNKNOWN where that cannot be seen.
+   * null: it is to be sent.
+   */
+  async #foundBefore(api: CrmApi, receipt: NoteWriteRow, references: readonly string[]): Promise<Found | null> {
+    const { database, clock, logger, keepOut } = this.parts;
+    const { tenantId, id: writeId, copyId } = receipt;
+    if (!(await mayMissReceipts(database, clock()))) return null;
+    const seen = await search(api, receipt, references).catch((err: unknown) => {
+      logger.warn({ tenantId, writeId, err }, "a note was not sent: whether it was before could not be seen");
+      return null;
+    });
+    if (seen?.note) {
+      logger.warn({ tenantId, writeId }, "a note was not sent again: the CRM has it, and its receipt was lost");
+      return written(keepOut, seen.note.id, seen.note, copyId);
+    }
+    return seen?.complete ? null : { outcome: { state: "UNKNOWN" } };
+  }
+
+  async #create(api: CrmApi, { tenantId, id, copyId, entity, targetId }: NoteWriteRow, html: string): Promise<Found> {
     const { keepOut, logger } = this.parts;
-    const { tenantId, id, copyId, entity, targetId } = receipt;
-    const [api, target] = [callsToWrite(this.parts, receipt), { entity, id: targetId }];
-    const found = await api.createNote(target, html).then(
+    const target = { entity, id: targetId };
+    return api.createNote(target, html).then(
       ({ correlationId, ...made }): Found => {
         logger.info({ tenantId, writeId: id, correlationId }, "a note was written to the CRM");
         return written(keepOut, made.id, made.note, copyId);
@@ -134,7 +159,6 @@ export class NoteWrites {
         return { outcome: failure ? { state: "FAILED", failure } : { state: "UNKNOWN" } };
       },
     );
-    return [await settleFound(this.parts, NOTE, receipt, found)];
   }
 }
 
@@ -144,21 +168,23 @@ function theOne(receipts: readonly NoteWriteRow[]): NoteWriteRow {
   return receipt;
 }
 
-async function intentOf(asked: AskedNote): Promise<Outcome<NoteIntent, "CONTENT_TOO_LONG">> {
+async function intentOf(
+  asked: AskedNote,
+  references: NoteIntent["references"],
+): Promise<Outcome<NoteIntent, "CONTENT_TOO_LONG">> {
   const { meetingId, targetId, content, idempotencyKey } = asked;
   const characters = countCharacters(content);
   if (characters > MAX_CHARACTERS) {
     return tooLong(`content has ${characters} characters; at most ${MAX_CHARACTERS} can be written. Shorten it.`);
   }
-  const reference = newReference();
-  const html = await noteHtml(content, reference);
+  const html = await noteHtml(content, references[0]);
   const bytes = Buffer.byteLength(html);
   if (bytes > MAX_HTML_BYTES) {
     return tooLong(
       `content becomes ${bytes} bytes of HTML; the CRM takes at most ${MAX_HTML_BYTES}. Shorten it or use less markup.`,
     );
   }
-  return accepted({ idempotencyKey, inputHash: hashOf([meetingId, targetId, content]), reference, html });
+  return accepted({ idempotencyKey, inputHash: hashOf([meetingId, targetId, content]), references, html });
 }
 
 const tooLong = (message: string) => refused("CONTENT_TOO_LONG", message, "content");
@@ -192,7 +218,7 @@ async function findAgain(
   keepOut: KeepOut,
   { receipt, copyId, api, begunAt, sentAt }: LookedUp<NoteWriteRow>,
 ): Promise<Found | null> {
-  const { note, complete } = await search(api, receipt);
+  const { note, complete } = await search(api, receipt, [receipt.reference]);
   if (note) return written(keepOut, note.id, note, copyId);
   if (verdictOf(sentAt, { begunAt, found: false, complete }) === "UNKNOWN") return null;
   // Asked after the look: a record that is merged while it goes on is no longer shown at its end.
@@ -203,7 +229,8 @@ async function findAgain(
 /** Every note on the target. Somebody may have copied ours by hand: the first with its reference is it. */
 async function search(
   api: CrmApi,
-  { entity, targetId, reference }: NoteWriteRow,
+  { entity, targetId }: NoteWriteRow,
+  references: readonly string[],
 ): Promise<{ note: CrmNote | null; complete: boolean }> {
   let note: CrmNote | null = null;
   let complete = true;
@@ -211,7 +238,7 @@ async function search(
   do {
     const page: Awaited<ReturnType<typeof api.notesOf>> = await api.notesOf({ entity, id: targetId }, { cursor });
     // Newest first, so that the last one found is the first one made.
-    note = page.records.findLast((found) => referenceOf(found) === reference) ?? note;
+    note = page.records.findLast((found) => references.includes(referenceOf(found) ?? "")) ?? note;
     complete &&= page.rejected.length === 0;
     cursor = page.next;
   } while (cursor !== null);
@@ -259,11 +286,18 @@ const DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const REFERENCE_DIGITS = 10;
 const REFERENCE_BEGINS = "CRM-";
 
-/** The name by which a note is found again when its answer was lost. */
-export function newReference(): string {
-  const digits = [...randomBytes(REFERENCE_DIGITS)].map((byte) => DIGITS[byte % DIGITS.length]);
-  return `${REFERENCE_BEGINS}${digits.join("")}`;
+/**
+ * The name by which a note is found again when its answer was lost, or its receipt: the same whenever the key comes. Behind the
+ * first those that it had before the service's keys were rotated.
+ */
+export function referencesOf(keyring: Keyring, tenantId: number, idempotencyKey: string): NoteIntent["references"] {
+  const [own, ...earlier] = keyring.tagsOf(["note_reference", String(tenantId), idempotencyKey]).map(referenceFrom);
+  if (!own) throw new Error("a keyring without a key");
+  return [own, ...earlier];
 }
+
+const referenceFrom = (tag: Buffer): string =>
+  REFERENCE_BEGINS + [...tag.subarray(0, REFERENCE_DIGITS)].map((byte) => DIGITS[byte % DIGITS.length]).join("");
 
 /** The note as it is sent. The reference is visible text, because the CRM may drop anything else. */
 export async function noteHtml(content: string, reference: string): Promise<string> {

@@ -49,7 +49,7 @@ export type ServiceOptions = { clock?: Clock } & Partial<Config>;
 /** The whole service in this process, on a free port, with real HTTP to `simulator`. */
 export async function startService(
   simulator: Simulator,
-  database: TestDatabase,
+  database: Pick<TestDatabase, "url">,
   { clock = systemClock, ...overrides }: ServiceOptions = {},
 ): Promise<Service> {
   const config = readConfig({ ...environmentFor(simulator), DATABASE_URL: database.url.reveal() });

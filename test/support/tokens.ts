@@ -18,6 +18,7 @@ export interface TokenParts extends RenewalParts {
   http: CrmHttp;
   tokens: AccessTokens;
   keepOut: KeepOut;
+  keyring: Keyring;
   close(): Promise<void>;
 }
 
@@ -45,7 +46,7 @@ export async function startTokens(
     await http.close();
     await dataSource.destroy();
   };
-  return { ...parts, http, tokens, keepOut: new KeepOut(keyring), close };
+  return { ...parts, http, tokens, keepOut: new KeepOut(keyring), keyring, close };
 }
 
 /** The copy of a tenant that has just connected. */
