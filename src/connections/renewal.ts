@@ -24,9 +24,9 @@ export interface RenewalParts {
   metrics?: Metrics;
 }
 
-/** A database that is restarted or taken over from is away for no longer; the CRM has no second pair for whoever gives up. */
-const STORE_WITHIN_MS = MINUTE_MS;
-/** At least, for a process that was frozen until the minute was over. */
+/** A database that is upgraded or restored is away for no longer; the CRM has no second pair for whoever gives up. */
+const STORE_WITHIN_MS = 30 * MINUTE_MS;
+/** At least, for a process that was frozen until that was over. */
 const STORE_TRIES = 3;
 /** Sooner than another process could be refused the token that this one has used up. */
 const STORE_AGAIN_MS = 250;

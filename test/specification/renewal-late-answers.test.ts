@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Fault } from "../../simulator";
 import { OAuthError } from "../../src/crm/oauth";
+import { withTransactions } from "../support/database";
 import {
   disconnect,
   lockRow,
@@ -14,6 +15,7 @@ import { connect, until } from "../support/stories";
 import { startTokens } from "../support/tokens";
 
 const HOUR = 3_600_000;
+const MINUTE = 60_000;
 
 const on = useRenewals();
 
@@ -111,3 +113,24 @@ test("a caller whose token is refused is not given that same token by a renewal 
   expect((await late).reveal()).not.toBe(first.reveal());
   expect((await refused).reveal()).not.toBe(second.reveal());
 });
+
+// Seen red with a minute.
+test("a pair that came before the database was away for twenty minutes is stored when it is back", async () => {
+  const acme = await on.connected();
+  on.later(HOUR);
+  let minutes = 20;
+  const patient = await startTokens(on.config, ({ database }) => ({
+    clock: on.clock,
+    database: withTransactions(database, (transaction, work) => {
+      if (minutes === 0) return transaction(work);
+      minutes -= 1;
+      on.later(MINUTE);
+      throw Object.assign(new Error("connect ECONNREFUSED 127.0.0.1"), { code: "ECONNREFUSED" });
+    }),
+  }));
+  // Its proof is left to the next need: this one's time is over.
+  await expect(patient.tokens.of(acme.tenantId, acme.copyId).current()).rejects.toBeInstanceOf(OAuthError);
+  await patient.close();
+  await on.use(await acme.source.current());
+  expect(on.asked()).toBe(1);
+}, 30_000);
