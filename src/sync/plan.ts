@@ -27,6 +27,8 @@ const RECONCILED: readonly ListResource[] = ["ORGANIZATIONS", "PERSONS", "ACTIVI
 const READS_A_STRETCH = 2;
 /** The longest that a list waits, in intervals: an unchanged day costs a tenth of the smallest budget at most. */
 const LONGEST = 4;
+/** Unless the interval is longer: nothing is judged by what is a day old, and a read may fail. */
+const LONGEST_MS = 16 * HOUR_MS;
 /** And while a meeting is near: people prepare for it, and 20 meetings a day are still within the means however they lie. */
 const LONGEST_NEAR = 2.5;
 const NEAR_MS = 2 * HOUR_MS;
@@ -154,10 +156,9 @@ function dueAt(lists: Lists, resource: ListResource, now: Date, { intervalMs, ne
   const readAt = Math.min(...group.map((list) => believed(list?.readAt, now)));
   if (SLOW.has(resource)) return new Date(readAt + Math.max(SLOW_MS, intervalMs));
   const stretch = 1 + Math.floor(Math.min(...group.map((list) => list?.quietReads ?? 0)) / READS_A_STRETCH);
-  const far = readAt + intervalMs * Math.min(LONGEST, stretch);
-  if (!nextMeetingAt) return new Date(far);
-  const near = readAt + intervalMs * Math.min(LONGEST_NEAR, stretch);
-  return new Date(Math.min(far, Math.max(near, nextMeetingAt.getTime() - NEAR_MS)));
+  const after = (most: number) => readAt + intervalMs * Math.min(most, stretch, Math.max(1, LONGEST_MS / intervalMs));
+  if (!nextMeetingAt) return new Date(after(LONGEST));
+  return new Date(Math.min(after(LONGEST), Math.max(after(LONGEST_NEAR), nextMeetingAt.getTime() - NEAR_MS)));
 }
 
 const believed = (noted: Date | null | undefined, now: Date) =>
@@ -182,8 +183,7 @@ export interface Waiting {
  * @returns null where runs are only made by request
  */
 export function nextRunAt(now: Date, lists: Lists, pace: Pace, waiting: Waiting, chance: number): Date | null {
-  const { intervalMs, nextMeetingAt } = pace;
-  const { missedAt, shortUntil } = waiting;
+  const [{ intervalMs, nextMeetingAt }, { missedAt, shortUntil }] = [pace, waiting];
   if (intervalMs === 0) return null;
   const at = now.getTime();
   const firstDue = Math.min(...READ.map((list) => dueAt(lists, list, now, pace).getTime()));

@@ -76,6 +76,18 @@ test.each([
   expect(dueOf(listsOf({}, { NOTES: { readAt: ago(minutes - 4), quietReads } }))).toEqual([]);
 });
 
+// Seen red: with six hours a list was read once a day, and each night nothing was said of any deal.
+test.each([
+  [6, 16],
+  [12, 16],
+  [24, 24],
+])("by an interval of %i hours an unchanged list is due %i hours after the last read", (interval, hours) => {
+  const pace = paceOf({ intervalMs: interval * 60 * MINUTE });
+  const read = (before: number) => listsOf({}, { NOTES: { readAt: ago(before * 60), quietReads: 12 } });
+  expect(dueOf(read(hours), pace)).toEqual(["NOTES"]);
+  expect(dueOf(read(hours - interval / 2), pace)).toEqual([]);
+});
+
 test("organizations, persons and deals are read together, as often as the one that changes most", () => {
   const quiet = { readAt: ago(15), quietReads: 12 };
   expect(dueOf(listsOf(quiet))).toEqual([]);
