@@ -151,7 +151,8 @@ export class PersonMatchResolver {
 
   @FieldResolver(() => Organization, {
     nullable: true,
-    description: "The matched person's company, else the one that the domain of the address tells. null also where the CRM shows it no more, or not to the authorizing user.",
+    description:
+      "The matched person's company, else the one that the domain of the address tells. null also where the CRM shows it no more, or not to the authorizing user.",
   })
   @LooksUp<MeetingAttendeeRow>(({ organizationId }, { organization }) => organization(organizationId))
   organization(
