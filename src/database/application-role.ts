@@ -1,11 +1,11 @@
 import { Socket } from "node:net";
 import { setImmediate } from "node:timers/promises";
-import { Client, Pool, type PoolConfig } from "pg";
+import { Client, type ClientConfig, Pool, type PoolConfig } from "pg";
 import { SECOND_MS } from "../platform/clock";
 import { messageOf, ServiceError } from "../platform/errors";
-import { Secret } from "../platform/keyring";
+import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
-import { type Ask, refuseUnusable, UnusableLayoutError } from "./cluster";
+import { type Ask, refuseUnfit, refuseUnusable, type Unfit, unavailable, unfitBecause, withOptions } from "./cluster";
 import { type SessionLimits, withLimits, withoutTransactionLimit } from "./session-limits";
 
 /** Owns the tables. All sessions of the service act as this role, which sees one tenant's rows at a time. */
@@ -17,20 +17,21 @@ const REACHES_NODES = "-c citus.propagate_set_commands=local";
 /** Any fixed number: the name of "making the roles" among this database's advisory locks. */
 const ROLE_LOCK = 7_302_520;
 
-/** The database cannot be used; the message says which and why, without its password. */
-export class DatabaseUnavailableError extends ServiceError {
-  readonly code = "DATABASE_UNAVAILABLE";
-}
-
-/** The error of a database that refuses or does not answer, without its password. */
-export function unavailable(url: Secret, cause: unknown): DatabaseUnavailableError {
-  const { host, pathname } = new URL(url.reveal());
-  const what = `The database ${pathname.slice(1)} at ${host} cannot be reached: ${messageOf(cause)}.`;
-  return new DatabaseUnavailableError(`${what} Check DATABASE_URL and that PostgreSQL runs.`, { cause });
-}
-
 /** An operator waits for it, perhaps before something that takes connections and never speaks. */
 export const CONNECT_TIMEOUT_MS = 10 * SECOND_MS;
+/** And for an answer. */
+const AN_ANSWER = { query_timeout: CONNECT_TIMEOUT_MS };
+
+/** Not yet connected. @throws DatabaseUnavailableError where a certificate that the address names cannot be read */
+function connectionTo(url: Secret, more: ClientConfig = {}): Client {
+  const limits = { connectionTimeoutMillis: CONNECT_TIMEOUT_MS, ...more };
+  try {
+    // What it is asked next says so.
+    return new Client({ connectionString: url.reveal(), ...limits }).on("error", () => undefined);
+  } catch (cause) {
+    throw unavailable(url, cause);
+  }
+}
 
 /** So long a server is silent before it is asked whether it is there: by TCP, and by who only listens. */
 export const SILENCE_MS = 10 * SECOND_MS;
@@ -75,13 +76,7 @@ export interface Look {
 
 /** @throws DatabaseUnavailableError */
 export async function withLook<T>(url: Secret, work: (look: Look) => Promise<T>): Promise<T> {
-  const client = new Client({
-    connectionString: url.reveal(),
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    query_timeout: CONNECT_TIMEOUT_MS,
-    application_name: "crm-connection doctor",
-  });
-  client.on("error", () => undefined);
+  const client = connectionTo(url, { ...AN_ANSWER, application_name: "crm-connection doctor" });
   try {
     await client.connect().catch((cause: unknown) => {
       throw unavailable(url, cause);
@@ -93,27 +88,41 @@ export async function withLook<T>(url: Secret, work: (look: Look) => Promise<T>)
   }
 }
 
-/** The database takes no writes, or not every name; the message says what to do. */
-export class UnfitDatabaseError extends ServiceError {
-  readonly code = "DATABASE_UNFIT";
+/** Which it is, and whether it is set as its address says. */
+const SESSION = "SELECT pg_backend_pid() AS pid, current_setting('crm.tenant', true) = '0' AS keeps";
+/** As PgBouncer says it. */
+const POOLER = /startup parameter|pooling mode/;
+
+/**
+ * Behind a pooler that gives a session to one client after the other, a statement meets another tenant's setting and sees nothing.
+ * Asked before anything is set or locked, which would stay in somebody else's session.
+ * @throws DatabaseUnavailableError
+ */
+export async function pooledBecause(url: Secret): Promise<Unfit | null> {
+  const marked = withOptions(url, "-c crm.tenant=0");
+  const [one, other] = [connectionTo(marked, AN_ANSWER), connectionTo(marked, AN_ANSWER)];
+  const look = async (client: Client) => (await client.query<{ pid: number; keeps: boolean | null }>(SESSION)).rows[0];
+  try {
+    for (const client of [one, other]) await client.connect();
+    // Twice: the next free one, or the one that was free last.
+    const pids = [(await look(one))?.pid, (await look(one))?.pid];
+    await other.query("BEGIN");
+    const held = await look(other);
+    const isShared = pids[0] !== pids[1] || pids.includes(held?.pid) || pids[0] !== (await look(one))?.pid;
+    if (isShared) return pooler("which gives a session to one client after the other");
+    return held?.keeps ? null : pooler("which drops what a session begins with, as its role and limits");
+  } catch (cause) {
+    if (POOLER.test(messageOf(cause))) return pooler(`which says: ${messageOf(cause)}`);
+    throw unavailable(url, cause);
+  } finally {
+    await Promise.allSettled([one.end(), other.end()]);
+  }
 }
 
-/** Why nothing can be written to this database; null where it can. What a session sets for itself is not looked at. */
-export async function unfitBecause(ask: Ask): Promise<{ what: string; todo: string } | null> {
-  const [found] = await ask<{ encoding: string; isStandby: boolean; isReadOnly: boolean }>(
-    `SELECT current_setting('server_encoding') AS encoding, pg_is_in_recovery() AS "isStandby",
-       (SELECT reset_val = 'on' FROM pg_settings WHERE name = 'default_transaction_read_only') AS "isReadOnly"`,
-  );
-  if (found?.isStandby)
-    return { what: "it is a standby, which takes no writes", todo: "give DATABASE_URL the primary's address" };
-  if (found?.isReadOnly)
-    return { what: "default_transaction_read_only is on", todo: "look whether its disk is full, and set it off" };
-  if (found?.encoding === "UTF8") return null;
-  return {
-    what: `its encoding is ${found?.encoding}, which not every name has a place in`,
-    todo: "make it with ENCODING 'UTF8'",
-  };
-}
+const pooler = (how: string): Unfit => ({
+  what: `a pooler stands before it, ${how}`,
+  todo: "give DATABASE_URL the address of PostgreSQL itself",
+});
 
 /** The database's user may not act as the service's roles; the message says what an administrator has to run. */
 export class DatabaseRoleError extends ServiceError {
@@ -128,6 +137,7 @@ export class DatabaseRoleError extends ServiceError {
  * @throws DatabaseUnavailableError, DatabaseRoleError, UnusableLayoutError with what to do
  */
 export async function asApplication(url: Secret): Promise<Secret> {
+  refuseUnfit(await pooledBecause(url));
   const client = connectionTo(url);
   let known = url;
   try {
@@ -135,32 +145,19 @@ export async function asApplication(url: Secret): Promise<Secret> {
     const ask: Ask = async (sql) => (await client.query(sql)).rows;
     const { rows } = await client.query("SELECT current_setting('transaction_timeout', true) IS NULL AS \"isOld\"");
     if (rows[0]?.isOld) known = withoutTransactionLimit(url);
-    const unfit = await unfitBecause(ask);
-    if (unfit) throw new UnfitDatabaseError(`The database cannot be used: ${unfit.what}; ${unfit.todo}.`);
+    refuseUnfit(await unfitBecause(ask));
     await refuseUnusable(ask);
     await client.query("SELECT pg_advisory_lock($1)", [ROLE_LOCK]);
     if (await lacks(client)) await client.query(MAKE_ROLES).catch(refuse);
     const missing = await lacks(client);
     if (missing) refuse(missing);
   } catch (cause) {
-    if ([DatabaseRoleError, UnusableLayoutError, UnfitDatabaseError].some((kind) => cause instanceof kind)) throw cause;
+    if (cause instanceof ServiceError) throw cause;
     throw unavailable(url, cause);
   } finally {
     await client.end().catch(() => undefined);
   }
-  const limited = new URL(known.reveal());
-  const given = limited.searchParams.get("options") ?? "";
-  limited.searchParams.set("options", `${given} -c role=${APPLICATION_ROLE} ${REACHES_NODES}`.trim());
-  return new Secret(limited.href);
-}
-
-/** Not yet connected. @throws DatabaseUnavailableError where a certificate that the address names cannot be read */
-function connectionTo(url: Secret): Client {
-  try {
-    return new Client({ connectionString: url.reveal(), connectionTimeoutMillis: CONNECT_TIMEOUT_MS });
-  } catch (cause) {
-    throw unavailable(url, cause);
-  }
+  return withOptions(known, `-c role=${APPLICATION_ROLE} ${REACHES_NODES}`);
 }
 
 /** Why the user cannot act as the roles yet; null where all is there. */

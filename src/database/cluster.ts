@@ -1,4 +1,4 @@
-import { ServiceError } from "../platform/errors";
+import { messageOf, ServiceError } from "../platform/errors";
 import { Secret } from "../platform/keyring";
 
 /** How the tables lie: on one server, or spread by tenant over the nodes of a Citus cluster (decision 0062). */
@@ -48,6 +48,49 @@ export async function refuseUnusable(ask: Ask): Promise<void> {
   const layout = await readLayout(ask);
   if (layout.kind !== "UNUSABLE") return;
   throw new UnusableLayoutError(`The database cannot be used: ${layout.what}; ${layout.todo}.`);
+}
+
+/** The database cannot be used; the message says which and why, without its password. */
+export class DatabaseUnavailableError extends ServiceError {
+  readonly code = "DATABASE_UNAVAILABLE";
+}
+
+/** The error of a database that refuses or does not answer, without its password. */
+export function unavailable(url: Secret, cause: unknown): DatabaseUnavailableError {
+  const { host, pathname } = new URL(url.reveal());
+  const what = `The database ${pathname.slice(1)} at ${host} cannot be reached: ${messageOf(cause)}.`;
+  return new DatabaseUnavailableError(`${what} Check DATABASE_URL and that PostgreSQL runs.`, { cause });
+}
+
+/** The database takes no writes, not every name, or no session of our own; the message says what to do. */
+class UnfitDatabaseError extends ServiceError {
+  readonly code = "DATABASE_UNFIT";
+}
+
+export interface Unfit {
+  what: string;
+  todo: string;
+}
+
+export function refuseUnfit(unfit: Unfit | null): void {
+  if (unfit) throw new UnfitDatabaseError(`The database cannot be used: ${unfit.what}; ${unfit.todo}.`);
+}
+
+/** Why nothing can be written to this database; null where it can. What a session sets for itself is not looked at. */
+export async function unfitBecause(ask: Ask): Promise<Unfit | null> {
+  const [found] = await ask<{ encoding: string; isStandby: boolean; isReadOnly: boolean }>(
+    `SELECT current_setting('server_encoding') AS encoding, pg_is_in_recovery() AS "isStandby",
+       (SELECT reset_val = 'on' FROM pg_settings WHERE name = 'default_transaction_read_only') AS "isReadOnly"`,
+  );
+  if (found?.isStandby)
+    return { what: "it is a standby, which takes no writes", todo: "give DATABASE_URL the primary's address" };
+  if (found?.isReadOnly)
+    return { what: "default_transaction_read_only is on", todo: "look whether its disk is full, and set it off" };
+  if (found?.encoding === "UTF8") return null;
+  return {
+    what: `its encoding is ${found?.encoding}, which not every name has a place in`,
+    todo: "make it with ENCODING 'UTF8'",
+  };
 }
 
 const NODES = `SELECT nodename || ':' || nodeport AS name FROM pg_dist_node
@@ -130,11 +173,13 @@ export async function dropLocalRows(ask: Ask): Promise<void> {
  * one shard after the other, and must not make copies of what refers to the copied table. To a server without Citus
  * these are names without a meaning.
  */
-export function forSchemaChanges(url: Secret): Secret {
-  const changing = new URL(url.reveal());
-  const given = changing.searchParams.get("options") ?? "";
-  changing.searchParams.set("options", `${given} ${FOR_SCHEMA_CHANGES}`.trim());
-  return new Secret(changing.href);
+export const forSchemaChanges = (url: Secret): Secret => withOptions(url, FOR_SCHEMA_CHANGES);
+
+/** The same address, whose sessions begin with these settings too. */
+export function withOptions(url: Secret, options: string): Secret {
+  const more = new URL(url.reveal());
+  more.searchParams.set("options", `${more.searchParams.get("options") ?? ""} ${options}`.trim());
+  return new Secret(more.href);
 }
 
 const FOR_SCHEMA_CHANGES =

@@ -1,5 +1,6 @@
 import { MINUTE_MS, SECOND_MS } from "../platform/clock";
 import { Secret } from "../platform/keyring";
+import { withOptions } from "./cluster";
 
 /** Milliseconds after which PostgreSQL ends a session's statement or the session itself; 0: no limit. */
 export interface SessionLimits {
@@ -86,10 +87,8 @@ export function withLimits(url: Secret, limits: SessionLimits): Secret {
     // No other schema's tables, without row policies. To compile a statement took up to a hundred times as long as to execute it.
     ...{ search_path: "public", row_security: "on", jit: "off", synchronous_commit: "on" },
   };
-  const given = limited.searchParams.get("options") ?? "";
   const options = Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`);
-  limited.searchParams.set("options", [given, ...options].join(" ").trim());
-  return new Secret(limited.href);
+  return withOptions(new Secret(limited.href), options.join(" "));
 }
 
 /** The uses of a session, in the order in which they are served. */

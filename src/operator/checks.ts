@@ -1,6 +1,6 @@
 import { SHORT_TODAY } from "../connections/budget";
-import { ACROSS_TENANTS_ROLE, APPLICATION_ROLE, type Look, unfitBecause } from "../database/application-role";
-import { readLayout, readNodesAway } from "../database/cluster";
+import { ACROSS_TENANTS_ROLE, APPLICATION_ROLE, type Look } from "../database/application-role";
+import { readLayout, readNodesAway, unfitBecause } from "../database/cluster";
 import { appliedMigrations, migrationNames } from "../database/data-source";
 import { SECOND_MS } from "../platform/clock";
 import { messageOf } from "../platform/errors";

@@ -1,6 +1,7 @@
 import { request } from "undici";
 import { fetchKeys, KeysUnreadableError, LAST_KNOWN_MS } from "../auth/key-set";
-import { DatabaseUnavailableError, withLook } from "../database/application-role";
+import { pooledBecause, withLook } from "../database/application-role";
+import { DatabaseUnavailableError } from "../database/cluster";
 import { HOUR_MS, SECOND_MS } from "../platform/clock";
 import { type AuthConfig, type Config, ConfigError, type CrmConfig, readConfig } from "../platform/config";
 import { messageOf } from "../platform/errors";
@@ -70,6 +71,9 @@ async function examineDatabase({
   let findings: Finding[] = [];
   let stop: Finding | null = null;
   try {
+    const pooled = await pooledBecause(databaseUrl);
+    // What a look is set to, another client's session would be.
+    if (pooled) return { findings: [fault(`database: ${pooled.what}`, pooled.todo)], stop };
     await withLook(databaseUrl, async (look) => {
       for (const check of DATABASE_CHECKS) findings = findings.concat(await check(look));
       findings.push(...(await checkWork(look, encryptionKeys)));

@@ -1,0 +1,51 @@
+import { openGate } from "../support/gate";
+import { openPooler } from "../support/pooler";
+import { startProgram } from "../support/processes";
+import { environmentFor } from "../support/service";
+import { useDatabase } from "../support/world";
+
+const CRM = {
+  url: "http://127.0.0.1:9",
+  clientId: "app",
+  clientSecret: "secret",
+  redirectUrl: "http://127.0.0.1/back",
+};
+const database = useDatabase();
+
+/** What the service says, which does not begin, and then doctor. */
+async function saidOf(DATABASE_URL: string): Promise<string[]> {
+  const said = [[], ["doctor"]].map(async (words) => {
+    const program = startProgram("src/main.js", { ...environmentFor(CRM), DATABASE_URL }, words);
+    expect(await program.ended).toBe(1);
+    return program.output();
+  });
+  return Promise.all(said);
+}
+
+// Seen red: it began, /readyz was well, and tenants were shown as not connected; or, for ever and without a word, it waited
+// for the lock that a start before had left in the pooler's session.
+test("a pooler that gives a session to one after the other is told at the start and by doctor, and nothing stays in its sessions", async () => {
+  const pooler = await openPooler(database.url);
+  const [start, doctor] = await saidOf(pooler.url.reveal());
+  await pooler.close();
+  const what = "a pooler stands before it, which gives a session to one client after the other";
+  expect(start?.trim()).toBe(
+    `The database cannot be used: ${what}; give DATABASE_URL the address of PostgreSQL itself.`,
+  );
+  expect(doctor).toContain(`fault    database: ${what}`);
+  expect(await database.query("SELECT 1 FROM pg_locks WHERE locktype = 'advisory'")).toEqual([]);
+}, 120_000);
+
+// Seen red: it began as the user of DATABASE_URL, made its tables as that user's, and failed at each of them.
+test("a pooler that drops what sessions begin with is told at the start and by doctor", async () => {
+  const port = Number(new URL(database.url.reveal()).port);
+  const dropping = await openGate(
+    () => port,
+    async (said) => said.replaceAll("-c crm.tenant=0", "-c crm.nobody=0"),
+  );
+  const [start, doctor] = await saidOf(dropping.urlOf(database.url).reveal());
+  await dropping.close();
+  const what = "a pooler stands before it, which drops what a session begins with";
+  expect(start).toContain(`The database cannot be used: ${what}`);
+  expect(doctor).toContain(`fault    database: ${what}`);
+}, 120_000);
