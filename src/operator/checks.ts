@@ -2,6 +2,7 @@ import { SHORT_TODAY } from "../connections/budget";
 import { ACROSS_TENANTS_ROLE, APPLICATION_ROLE, type Look } from "../database/application-role";
 import { readLayout, readNodesAway, unfitBecause } from "../database/cluster";
 import { appliedMigrations, migrationNames } from "../database/data-source";
+import { isFull } from "../database/session";
 import { SECOND_MS } from "../platform/clock";
 import { messageOf } from "../platform/errors";
 import { type EncryptionKey, Keyring, keyIdOf, UnsealError } from "../platform/keyring";
@@ -59,7 +60,52 @@ async function checkVersion(look: Look): Promise<Finding> {
 
 async function checkFitness(look: Look): Promise<Finding> {
   const unfit = await unfitBecause((sql) => look.rows(sql));
-  return unfit ? fault(`database: ${unfit.what}`, unfit.todo) : ok("database: it takes writes, in UTF8");
+  if (unfit) return fault(`database: ${unfit.what}`, unfit.todo);
+  try {
+    await look.rows(`SET work_mem = '64kB'; ${BESIDE_MEMORY}; RESET work_mem`);
+  } catch (error) {
+    if (isFull(error))
+      return fault(`database: ${messageOf(error)}`, "give its disk room; docs/operations.md says what fills it");
+    // It may have a limit for such files.
+  }
+  return ok("database: it takes writes, in UTF8, and has room on its disk");
+}
+
+/** What a session that can change nothing may still write: a file of some megabytes, for a moment. */
+const BESIDE_MEMORY = "SELECT count(*) FROM (SELECT n FROM generate_series(1, 200000) n ORDER BY -n) sorted";
+
+/** As docs/operations.md has them under Scaling: a process without a worker, and what a worker has beside. */
+const [SESSIONS, SESSIONS_OF_WORKER] = [29, 10];
+
+/** Each process has one session that listens. */
+async function checkSessions(look: Look): Promise<Finding> {
+  const [found] = await look.rows<{ most: number; processes: number }>(
+    `SELECT least(current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
+         nullif(r.rolconnlimit, -1), nullif(d.datconnlimit, -1)) AS most,
+       (SELECT greatest(count(*), 1)::int FROM pg_stat_activity a
+         WHERE a.datname = d.datname AND a.application_name = 'crm-connection listener') AS processes
+     FROM pg_roles r, pg_database d WHERE r.rolname = current_user AND d.datname = current_database()`,
+  );
+  const { most, processes } = found ?? { most: 0, processes: 1 };
+  const wanted = SESSIONS * processes + SESSIONS_OF_WORKER;
+  const what = `database: it may have ${most} sessions, and ${processes} process(es) of the service want up to ${wanted}`;
+  if (most >= wanted) return ok(what);
+  return warning(what, "raise max_connections, or the CONNECTION LIMIT of its user or database");
+}
+
+/** The service itself keeps a whole table from others only while it changes it. What a foreign session does, not every user may see. */
+async function checkLocks(look: Look): Promise<Finding[]> {
+  const found = await look.rows<{ pid: number; user: string; tables: string | null }>(
+    `SELECT a.pid, a.usename AS user, string_agg(DISTINCT c.relname, ', ') AS tables
+     FROM pg_locks l JOIN pg_class c ON c.oid = l.relation JOIN pg_stat_activity a ON a.pid = l.pid
+     WHERE l.granted AND l.mode = 'AccessExclusiveLock' AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+       AND c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace
+     GROUP BY 1, 2 ORDER BY 1 LIMIT 5`,
+  );
+  return found.map(({ pid, user, tables }) => {
+    const what = `database: session ${pid} of ${user} keeps everybody from ${tables}`;
+    return warning(what, `wait, as for a VACUUM FULL, or end it: SELECT pg_terminate_backend(${pid})`);
+  });
 }
 
 async function checkClock(look: Look): Promise<Finding> {
@@ -156,6 +202,8 @@ async function checkLayout(look: Look): Promise<Finding> {
 export const DATABASE_CHECKS: readonly Check[] = [
   checkVersion,
   checkFitness,
+  checkSessions,
+  checkLocks,
   checkClock,
   checkRole,
   checkMigrations,

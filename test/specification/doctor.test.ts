@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { type AddressInfo, createServer, type Server } from "node:net";
+import { Client } from "pg";
 import { resumeCrm, stopCrm } from "../../src/connections/crm-stops";
 import { Database } from "../../src/database/database";
 import { readQueueState } from "../../src/database/jobs";
@@ -9,6 +10,7 @@ import { readConfig } from "../../src/platform/config";
 import { Keyring, Secret } from "../../src/platform/keyring";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { dumpDatabase, leaked } from "../support/dump";
+import { openGate } from "../support/gate";
 import { makeKey, startKeyServer, withBody, withKeys } from "../support/key-server";
 import { startProgram } from "../support/processes";
 import { useCrm } from "../support/world";
@@ -66,6 +68,40 @@ test("a service that is well gets ok in every line and the exit code 0, and noth
       [text],
     ),
   ).toEqual([]);
+});
+
+// Seen red: doctor said that it takes writes.
+test("a full disk of the database is told", async () => {
+  const url = new Secret(environment.DATABASE_URL ?? "");
+  const full = "DO $$BEGIN RAISE 'No space left on device' USING ERRCODE = 'disk_full'; END$$";
+  const disk = await openGate(
+    () => Number(new URL(url.reveal()).port),
+    async (said) => said.replace(/SELECT count\(\*\) FROM \(SELECT n .* sorted/, ({ length }) => full.padEnd(length)),
+  );
+  const told = await lines({ DATABASE_URL: disk.urlOf(url).reveal() });
+  await disk.close();
+  expect(told).toMatch(/^fault +database: No space left on device {2}-> give its disk room/m);
+});
+
+// Seen red: a service whose user had ten sessions was well, and most of what it was asked was TEMPORARILY_UNAVAILABLE.
+test("a user or database with fewer sessions than the processes want is told", async () => {
+  const { pathname } = new URL(environment.DATABASE_URL ?? "");
+  expect(await lines()).toMatch(
+    /^ok +database: it may have \d+ sessions, and 1 process\(es\) of the service want up to 39$/m,
+  );
+  await database.query(`ALTER DATABASE "${pathname.slice(1)}" CONNECTION LIMIT 38`);
+  expect(await lines()).toMatch(/^warning +database: it may have 38 sessions, .* {2}-> raise max_connections/m);
+  await database.query(`ALTER DATABASE "${pathname.slice(1)}" CONNECTION LIMIT -1`);
+});
+
+// Seen red: while nobody could read a deal, every line was ok.
+test("a session that keeps everybody from a table is named", async () => {
+  const holder = new Client({ connectionString: database.url.reveal() });
+  await holder.connect();
+  await holder.query("BEGIN; LOCK TABLE deal IN ACCESS EXCLUSIVE MODE");
+  const told = await lines();
+  await holder.end();
+  expect(told).toMatch(/^warning +database: session \d+ of \w+ keeps everybody from deal {2}-> wait/m);
 });
 
 test("companies that are short of the CRM's tokens are named", async () => {
