@@ -277,7 +277,11 @@ export class SyncEngine {
   async #broken(context: RunContext, error: unknown): Promise<void> {
     const { run, clock, logger } = context;
     if (context.isStopped() && error instanceof CrmError) return this.#release(run, null);
-    if (stopBehind(error) || isGivenUp(error)) return this.#release(run, new Date(clock().getTime() + HELD_UP_MS));
+    if (stopBehind(error) || isGivenUp(error)) {
+      if (!stopBehind(error))
+        logger.warn({ err: error }, "the database holds a sync run up, which goes on a little later");
+      return this.#release(run, new Date(clock().getTime() + HELD_UP_MS));
+    }
     const failure = failureOf(error);
     if (!failure) return logger.info({ err: error }, "a sync run is no longer this worker's");
     if (failure.code === "INTERNAL") logger.error({ err: error }, "a sync run failed for a reason of our own");

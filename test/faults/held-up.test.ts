@@ -9,7 +9,7 @@ import type { Service } from "../support/service";
 import { connect, dataOf, RECORD_MEETING, syncEnds, until } from "../support/stories";
 import { useService } from "../support/world";
 
-// Seen red without limits of sessions (the disconnect waits for ever), and with the database's words taken for a bug, of whoever asked or of a run.
+// Seen red without limits of sessions (the disconnect waits for ever), with the database's words taken for a bug, and without a word in the log.
 
 let tenantId: number;
 /** Holds the connection's row, in a session without any limit. */
@@ -134,16 +134,17 @@ test("a session that is ended under its work is answered for, and is never used 
   }
 });
 
-test("a run whose session is ended under a page goes on by itself, and fails for nothing", async () => {
+test("a run whose session is ended under a page says so in the log, goes on by itself, and fails for nothing", async () => {
   await holder.query("ROLLBACK");
   await holder.query("BEGIN");
   await holder.query("LOCK TABLE person IN SHARE MODE"); // reads pass, a page waits
-  await world.startService();
+  const { program } = await world.startProcess();
   const [waiting] = await until("a page waits for the lock", async () => {
     const found = await database.lockWaits();
     return found.length > 0 && found;
   });
   await database.query("SELECT pg_terminate_backend($1::int)", [waiting?.pid]);
+  expect(await program.says(/^{"level":40.*the database holds a sync run up/m)).toBeDefined();
   await holder.query("ROLLBACK");
   expect(await syncEnds(service)).toMatchObject({ state: "SUCCEEDED" });
   expect(await database.query("SELECT state FROM sync_run")).toEqual([{ state: "SUCCEEDED" }]);
