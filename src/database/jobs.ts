@@ -93,6 +93,7 @@ const CONCURRENCY = 10;
 const POLL_MS = 2_000;
 /** After the runner gave up, so that a database that is down is not hammered. */
 const RESTART_MS = 500;
+const SAID_WITHIN_MS = 100;
 
 /** The worker's side of one kind of jobs. */
 export interface JobHandler {
@@ -155,6 +156,7 @@ export async function startJobRunner(url: Secret, handlers: readonly JobHandler[
   };
   const gaveUp = (error: unknown) => {
     if (!stopping.signal.aborted) logger.error({ err: error }, "the job runner gave up and is started again");
+    return runner;
   };
   let runner = await runOnce();
   const working = keepRunning();
@@ -162,13 +164,10 @@ export async function startJobRunner(url: Secret, handlers: readonly JobHandler[
   /** The runner gives up when a database session ends at the wrong moment; a process without one would do nothing. */
   async function keepRunning(): Promise<void> {
     while (!stopping.signal.aborted) {
-      await runner.promise.catch((error: unknown) => gaveUp(error));
+      await runner.promise.catch(gaveUp);
       if (stopping.signal.aborted) return;
       await sleep(RESTART_MS);
-      runner = await runOnce().catch((error: unknown) => {
-        gaveUp(error);
-        return runner;
-      });
+      runner = await runOnce().catch(gaveUp);
       if (stopping.signal.aborted) await runner.stop().catch(() => undefined);
     }
   }
@@ -177,7 +176,8 @@ export async function startJobRunner(url: Secret, handlers: readonly JobHandler[
     async stop() {
       stopping.abort();
       await runner.stop().catch((error: unknown) => logger.warn({ err: error }, "the job runner had ended already"));
-      await working.then(() => pool.end());
+      // The library waits for the work of its last job, and not for the word that it is done, which still asks for a session.
+      await working.then(() => sleep(SAID_WITHIN_MS)).then(() => pool.end());
     },
   };
 }

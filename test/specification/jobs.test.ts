@@ -139,3 +139,21 @@ test("a job whose worker was killed, and that another took up, is not one that w
   await sweepReplaced(db);
   expect(await database.query(replaced)).toEqual([]);
 });
+
+// Seen red: of each stop the job that ended last stayed locked for four hours, and doctor told of a worker that had died.
+test("a runner that is stopped leaves no job of those that it has done", async () => {
+  const tenantId = await database.tenantId("acme");
+  await database.query("SELECT graphile_worker.complete_jobs(array_agg(id)) FROM graphile_worker.jobs");
+  const begun: unknown[] = [];
+  const untilStopped = handlerOf(THING, async (payload, stop) => {
+    begun.push(payload);
+    await new Promise((resolve) => stop.addEventListener("abort", resolve));
+    await sleep(500);
+  });
+  const runner = await startJobRunner(database.url, [untilStopped], silent);
+  for (const thingId of ["one", "other"])
+    await database.query("SELECT graphile_worker.add_job('look_at_thing', $1)", [{ tenantId, thingId }]);
+  await until("both are begun", async () => begun.length === 2);
+  await runner.stop();
+  expect(await database.query("SELECT 1 FROM graphile_worker.jobs")).toEqual([]);
+});
