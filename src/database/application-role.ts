@@ -147,8 +147,10 @@ export async function asApplication(url: Secret): Promise<Secret> {
     if (rows[0]?.isOld) known = withoutTransactionLimit(url);
     refuseUnfit(await unfitBecause(ask));
     await refuseUnusable(ask);
-    await client.query("SELECT pg_advisory_lock($1)", [ROLE_LOCK]);
-    if (await lacks(client)) await client.query(MAKE_ROLES).catch(refuse);
+    if (await lacks(client)) {
+      await client.query("SELECT pg_advisory_lock($1)", [ROLE_LOCK]);
+      if (await lacks(client)) await client.query(MAKE_ROLES).catch(refuse);
+    }
     const missing = await lacks(client);
     if (missing) refuse(missing);
   } catch (cause) {

@@ -1,3 +1,5 @@
+import { Client } from "pg";
+import { asApplication } from "../../src/database/application-role";
 import { openGate } from "../support/gate";
 import { openPooler } from "../support/pooler";
 import { startProgram } from "../support/processes";
@@ -49,3 +51,13 @@ test("a pooler that drops what sessions begin with is told at the start and by d
   expect(start).toContain(`The database cannot be used: ${what}`);
   expect(doctor).toContain(`fault    database: ${what}`);
 }, 120_000);
+
+// Seen red: a lock that a start before had left in a pooler's session kept every later one waiting, and nothing said so.
+test("a start waits for nobody who makes the roles where they are there", async () => {
+  await asApplication(database.url);
+  const holder = new Client({ connectionString: database.url.reveal() });
+  await holder.connect();
+  await holder.query("SELECT pg_advisory_lock(7302520)");
+  await asApplication(database.url);
+  await holder.end();
+}, 20_000);
