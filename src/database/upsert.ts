@@ -1,4 +1,5 @@
 import type { EntityMetadata, ObjectLiteral, ObjectType } from "typeorm";
+import { MINUTE_MS } from "../platform/clock";
 import { type CopyScope } from "./database";
 import { rowsOfEach } from "./rows";
 
@@ -51,25 +52,29 @@ export function upsertPage<T extends ObjectLiteral>(
   const json = Buffer.from(jsonRows(page));
   return async ({ tenantId, copyId, rows, metadata }, now, tells = true) => {
     const told = tells ? options.told : undefined;
-    const times = properties.includes("updateTime") ? [now] : [];
     const ids = told ? [page.map((row) => row.crmId)] : [];
-    const sql = upsertStatement(metadata(entity), properties, { ...options, told });
-    return rows<WrittenRow>(sql, [tenantId, copyId, json, ...times, ...ids], { id: "number", told: "json" });
+    const sql = upsertStatement(metadata(entity), properties, { ...options, told }, now);
+    return rows<WrittenRow>(sql, [tenantId, copyId, json, ...ids], { id: "number", told: "json" });
   };
 }
 
 /**
  * SQL: the row is of a later change than what the page says of it. An answer is on its way for a minute or two: one that comes
  * long after a stamp and says something else proves that stamp wrong, as does one that comes long before it. Otherwise a record
- * that was stamped ahead of its time once would never be brought up to date again.
+ * that was stamped ahead of its time once would never be brought up to date again. Instants stand in the text: ON CONFLICT of an
+ * INSERT by SELECT takes no parameter on Citus, and no arithmetic on instants.
  */
-const IS_LATER = `t.update_time > EXCLUDED.update_time
-  AND t.update_time BETWEEN $4::timestamptz - interval '10 minutes' AND $4::timestamptz + interval '10 minutes'`;
+const isLater = (now: Date): string => {
+  const [from, to] = [-CROSSING_MS, CROSSING_MS].map((ms) => new Date(now.getTime() + ms).toISOString());
+  return `t.update_time > EXCLUDED.update_time AND t.update_time BETWEEN '${from}' AND '${to}'`;
+};
+const CROSSING_MS = 10 * MINUTE_MS;
 
 function upsertStatement(
   metadata: EntityMetadata,
   properties: string[],
   { silent = [], insertOnly = [], told = [] }: UpsertOptions,
+  now: Date,
 ): string {
   const columns = properties.map((property) => {
     const column = metadata.findColumnWithPropertyName(property);
@@ -81,7 +86,7 @@ function upsertStatement(
   const updated = columns.filter(({ property, name }) => name !== "crm_id" && !insertOnly.includes(property));
   const compared = updated.filter(({ property }) => !silent.includes(property));
   const differs = `(${compared.map(({ name }) => `t.${name}`)}) IS DISTINCT FROM (${compared.map(({ name }) => `EXCLUDED.${name}`)})`;
-  const [notOlder, ids] = names.includes("update_time") ? [` AND (${IS_LATER}) IS NOT TRUE`, "$5"] : ["", "$4"];
+  const notOlder = names.includes("update_time") ? ` AND (${isLater(now)}) IS NOT TRUE` : "";
   // Parsed as jsonb first, flat rows take a tenth longer; rows of several documents a fifth less.
   const json = columns.filter(({ type }) => type === "jsonb").length > 1 ? "jsonb" : "json";
   const state = `ARRAY[${told}]::text[]`;
@@ -97,7 +102,7 @@ function upsertStatement(
   return `
     WITH before AS MATERIALIZED (
       SELECT t.crm_id AS id, ${state} AS was
-      FROM ${rowsOfEach(table, "crm_id", `${ids}::bigint[]`)} t
+      FROM ${rowsOfEach(table, "crm_id", "$4::bigint[]")} t
     ), written AS (${upsert(`${state} AS became`)})
     SELECT written.id, CASE WHEN before.id IS NULL THEN '"NEW"' WHEN before.was <> written.became
       THEN jsonb_build_object('was', before.was, 'became', written.became) END AS told

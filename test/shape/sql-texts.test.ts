@@ -129,6 +129,19 @@ test("what is inserted by a SELECT carries ON CONFLICT or RETURNING: without one
   expect(inserts.filter((text) => !/ON CONFLICT|RETURNING/.test(text.slice(text.lastIndexOf("INSERT"))))).toEqual([]);
 });
 
+test("what ON CONFLICT does hangs on no clock, no arithmetic of instants and, after a SELECT, no parameter: Citus refuses these", () => {
+  const conflicts = files
+    .flatMap((file) => new Texts(join("src", file)).all)
+    .filter((text) => text.includes("EXCLUDED."));
+  expect(conflicts.length).toBeGreaterThan(8);
+  const refused = conflicts.filter((text) => {
+    const [does = ""] = text.replace(/.*\bON CONFLICT\b/s, "").split(/\bRETURNING\b|\)\s+SELECT\b/);
+    if (/\b(interval|make_interval|now|random|to_char|date_trunc)\b/i.test(does)) return true;
+    return /\$\d/.test(does) && !/\bVALUES\b.*\bON CONFLICT\b/s.test(text);
+  });
+  expect(refused).toEqual([]);
+});
+
 test("a text that forgets its tenant is found, however it is written", () => {
   const forgotten = [
     "SELECT 1 FROM deal WHERE copy_id = $1",

@@ -16,14 +16,19 @@ const onCluster = workers().length > 0 ? describe : describe.skip;
 /** What begins with no tenant, by its first words after spaces are made one: these may ask every node. */
 const ACROSS_TENANTS = [
   "WITH late AS MATERIALIZED ( SELECT tenant_id, id, state FROM sync_run",
-  "WITH due AS MATERIALIZED ( SELECT tenant_id FROM connection",
+  "WITH due AS MATERIALIZED ( SELECT tenant_id, next_sync_at > $2 AS astray FROM connection",
   "WITH soon AS MATERIALIZED ( SELECT m.tenant_id FROM meeting",
   "WITH retired AS MATERIALIZED (SELECT tenant_id, id FROM synced_copy",
+  "WITH rejudged AS MATERIALIZED (SELECT tenant_id, copy_id FROM judged_copy",
+  "SELECT min(holds_from) AS at FROM deal_silence",
   'SELECT DISTINCT tenant_id AS "tenantId" FROM audit_event',
+  'SELECT DISTINCT tenant_id AS "tenantId" FROM sync_run t',
+  'SELECT DISTINCT tenant_id AS "tenantId" FROM deal_change t',
+  'SELECT DISTINCT tenant_id AS "tenantId" FROM field_write',
   'SELECT tenant_id AS "tenantId", id AS "writeId" FROM note_write',
   'SELECT tenant_id AS "tenantId", id AS "writeId" FROM field_write',
   "WITH unknown AS MATERIALIZED ( SELECT w.tenant_id, w.id, w.next_look_up_at FROM note_write",
-  "WITH unknown AS MATERIALIZED ( SELECT w.tenant_id, w.id, w.sent_at FROM field_write",
+  "WITH unknown AS MATERIALIZED ( SELECT w.tenant_id, w.id, w.next_look_up_at FROM field_write",
 ];
 
 onCluster("on a Citus cluster", () => {
