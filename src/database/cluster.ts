@@ -140,6 +140,16 @@ export async function readReadiness(ask: Ask): Promise<{ sessions: number; nodes
   return now ?? { sessions: 0, nodes: 0 };
 }
 
+/** Nodes that do not know the roles, or not that the one acts as the other: made before Citus was, they are not told of. */
+export async function readNodesWithout(ask: Ask, acting: string, as: string): Promise<string[]> {
+  const without = await ask<{ name: string }>(
+    `SELECT nodename || ':' || nodeport AS name
+     FROM run_command_on_workers($$SELECT pg_has_role('${acting}', '${as}', 'USAGE')$$)
+     WHERE NOT success OR result <> 't' ORDER BY 1`,
+  );
+  return without.map(({ name }) => name);
+}
+
 /**
  * Spreads the tenants' tables that are the coordinator's own over the nodes, those that rows refer to first. Wants a
  * transaction of the tables' owner in a session `forSchemaChanges`: interrupted anywhere, nothing was done. Rows are

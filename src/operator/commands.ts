@@ -4,8 +4,8 @@ import { recordAudit } from "../auth/policies";
 import { Credentials, resealAll } from "../connections/credentials";
 import { OBEYED_WITHIN_MS, resumeCrm, stopCrm } from "../connections/crm-stops";
 import { KeepOut } from "../connections/keep-out";
-import { asApplication } from "../database/application-role";
-import { type Ask, dropLocalRows, readLayout, readReadiness } from "../database/cluster";
+import { ACROSS_TENANTS_ROLE, APPLICATION_ROLE, asApplication } from "../database/application-role";
+import { type Ask, dropLocalRows, readLayout, readNodesWithout, readReadiness } from "../database/cluster";
 import {
   type Applied,
   appliedMigrations,
@@ -187,6 +187,7 @@ export async function distribute(databaseUrl: Secret | null): Promise<string> {
 }
 
 const EXTEND = "follow docs/operations.md, Many machines";
+const ROLES = "run there, with LOGIN, what docs/operations.md lists under Roles";
 
 function refuse(what: string, todo: string, cause?: unknown): never {
   throw new NotDistributedError(`The database was not distributed: ${what}; ${todo}.`, { cause });
@@ -205,4 +206,6 @@ async function refuseNodes(ask: Ask): Promise<void> {
   const { sessions, nodes } = await readReadiness(ask);
   if (nodes === 0) refuse("the cluster has no node for its tables", EXTEND);
   if (sessions > 0) refuse(`${sessions} process(es) of the service work on it`, "end them first");
+  const without = await readNodesWithout(ask, ACROSS_TENANTS_ROLE, APPLICATION_ROLE);
+  if (without.length > 0) refuse(`the service's roles are not whole on ${without.join(", ")}`, ROLES);
 }

@@ -1,4 +1,5 @@
 import { asApplication } from "../../src/database/application-role";
+import { readNodesWithout } from "../../src/database/cluster";
 import { changingTables, migrate } from "../../src/database/data-source";
 import { JWT_SECRET } from "../support/actors";
 import { createTestDatabase, onServer, serverUrl, type TestDatabase, workers } from "../support/database";
@@ -169,6 +170,20 @@ onCluster("on a Citus cluster", () => {
     }
     expect(await distributed()).toEqual([{ name: "deal" }]);
   }, 120_000);
+
+  test("nodes that were not told of a role, or not as whom it acts, are named: their tenants would be refused afterwards", async () => {
+    const without = (acting: string) => readNodesWithout((sql) => database.query(sql), acting, "crm_connection");
+    expect(await without("crm_connection_across")).toEqual([]);
+    const alone = `alone_${process.pid}`;
+    // As without Citus: the coordinator alone.
+    const onServerAlone = (sql: string) => onServer(`SET citus.enable_ddl_propagation = off; ${sql}`);
+    await onServerAlone(`CREATE ROLE ${alone}; GRANT crm_connection TO ${alone}`);
+    try {
+      expect(await without(alone)).toEqual([...workers()].sort());
+    } finally {
+      await onServerAlone(`DROP ROLE ${alone}`);
+    }
+  }, 60_000);
 
   test("a later migration's table is distributed beside the others by the next start", async () => {
     await migrated();
