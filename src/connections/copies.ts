@@ -84,9 +84,9 @@ export async function keepSnoozes(
   dealIds: readonly number[] | null,
   now: Date,
 ): Promise<void> {
+  await rows("DELETE FROM kept_snooze WHERE tenant_id = $1 AND snooze_ends_at <= $2", [tenantId, now]);
   await rows(
-    `WITH ended AS (DELETE FROM kept_snooze WHERE tenant_id = $1 AND snooze_ends_at <= $3)
-     INSERT INTO kept_snooze (tenant_id, crm_company_id, deal_id, ${SNOOZE})
+    `INSERT INTO kept_snooze (tenant_id, crm_company_id, deal_id, ${SNOOZE})
      SELECT d.tenant_id, s.crm_company_id, d.crm_id, ${SNOOZE}
      FROM deal d JOIN synced_copy s ON s.tenant_id = $1 AND s.id = $2
      WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.snooze_ends_at > $3 AND ($4::bigint[] IS NULL OR d.crm_id = ANY ($4))
