@@ -129,6 +129,16 @@ test("what is inserted by a SELECT carries ON CONFLICT or RETURNING: without one
   expect(inserts.filter((text) => !/ON CONFLICT|RETURNING/.test(text.slice(text.lastIndexOf("INSERT"))))).toEqual([]);
 });
 
+test("no change stands before an INSERT of rows of tenants' tables: on Citus the nodes would not find its table", () => {
+  const before = /^\s*WITH\b.*\b(?:DELETE FROM|UPDATE|INSERT INTO)\b.*\)\s*INSERT INTO\b(.*)/s;
+  const refused = files
+    .flatMap((file) => new Texts(join("src", file)).all)
+    .filter((text) =>
+      [...(before.exec(text)?.[1] ?? "").matchAll(TABLE)].some(([, , table = ""]) => OF_TENANTS.includes(table)),
+    );
+  expect(refused).toEqual([]);
+});
+
 test("what ON CONFLICT does hangs on no clock, no arithmetic of instants and, after a SELECT, no parameter: Citus refuses these", () => {
   const conflicts = files
     .flatMap((file) => new Texts(join("src", file)).all)
