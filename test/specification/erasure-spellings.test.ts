@@ -124,9 +124,10 @@ test("a note whose answer was lost is found on a person who is kept out by then,
   expect(await rowsThatShow(/walpurga|zschokke/i)).toEqual([]);
 });
 
-const FAIL_AT_NOTES = `
-  CREATE FUNCTION cut_off() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'cut off'; END $$;
-  CREATE TRIGGER cut_off BEFORE UPDATE ON note FOR EACH ROW EXECUTE FUNCTION cut_off()`;
+const FAIL_AT_NOTES = [
+  "CREATE FUNCTION cut_off() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'cut off'; END $$",
+  "CREATE TRIGGER cut_off BEFORE UPDATE ON note FOR EACH ROW EXECUTE FUNCTION cut_off()",
+];
 
 // Seen red: what was told of the deal was forgotten with the person.
 test("a deal that is matched no more without the person keeps what was told of it last", async () => {
@@ -159,7 +160,7 @@ test("the user who authorized is exported by name, and erased with it everywhere
   const bound = () => database.query("SELECT bound_user_name AS name, bound_email AS email FROM connection");
   expect(await bound()).toEqual([SELLER]);
   await database.query("UPDATE connection SET bound_user_name = 'Albrecht'");
-  await database.query(FAIL_AT_NOTES);
+  for (const sql of FAIL_AT_NOTES) await database.query(sql);
   await expect(erase("Albrecht.Sommerfeld@seller.example")).rejects.toThrow("cut off");
   await database.query("DROP FUNCTION cut_off CASCADE");
   await erase("Albrecht.Sommerfeld@seller.example");

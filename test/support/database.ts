@@ -96,6 +96,8 @@ export async function createTestDatabase({ empty = false } = {}): Promise<TestDa
   const name = `test_${randomBytes(6).toString("hex")}`;
   if (empty) await createEmpty(name);
   else await onNodes(`CREATE DATABASE ${name} TEMPLATE ${TEMPLATE} STRATEGY file_copy`);
+  // A cluster takes triggers on tenants' tables, as tests set them, only when it is told so.
+  if (workers().length > 0) await onServer(`ALTER DATABASE ${name} SET citus.enable_unsafe_triggers = on`);
   const url = new Secret(serverUrl(name));
   const dataSource = await createDataSource({ url, entities }).initialize();
   return {
