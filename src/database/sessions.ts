@@ -69,12 +69,13 @@ const byTransaction: ReachWay = {
   async begin(session, { tenantId }) {
     await session.startTransaction();
     // No parameter can stand here, and set_config does not reach the shards; it is a number.
-    if (tenantId !== null) await session.rows(`SET LOCAL crm.tenant = '${Number(tenantId)}'; ${ON_NODES}`, []);
+    const tenant = tenantId === null ? "" : `SET LOCAL crm.tenant = '${Number(tenantId)}'; `;
+    await session.rows(tenant + ON_NODES, []);
   },
 };
 
-/** Locks are waited for, and commits written, on the nodes, whose sessions do not know what ours began with. One message with the tenant. */
-const ON_NODES = `SET LOCAL lock_timeout = ${SESSION_LIMITS.work.lock}; SET LOCAL synchronous_commit = on`;
+/** What ours began with the nodes' sessions do not know: locks are waited for, commits written, and statements compiled there. */
+const ON_NODES = `SET LOCAL lock_timeout = ${SESSION_LIMITS.work.lock}; SET LOCAL synchronous_commit = on; SET LOCAL jit = off`;
 
 const REACH_WAYS = { session: bySession, transaction: byTransaction };
 

@@ -1,4 +1,5 @@
 import { Client } from "pg";
+import { withDatabase } from "../../src/database/database";
 import { buildGraphQLSchema } from "../../src/resolvers/graphql-schema";
 import { SWEEP_MS } from "../../src/sync/schedule";
 import { workers } from "../support/database";
@@ -141,4 +142,19 @@ onCluster("on a Citus cluster", () => {
     // Each of the lists was put to the test.
     expect(ACROSS_TENANTS.filter((first) => !toSeveral.some(([sql]) => sql.startsWith(first)))).toEqual([]);
   }, 180_000);
+
+  // Seen red: a deal was judged in six to nine seconds, compiled anew each time, and who waited for its locks gave up.
+  test("statements have on the nodes what our sessions begin with here, a tenant's and those across tenants", async () => {
+    const { url: databaseUrl } = tenants.database;
+    const settings = `SELECT DISTINCT current_setting('jit') AS jit, current_setting('synchronous_commit') AS commits,
+      current_setting('lock_timeout') AS lock, current_setting('port') <> $1 AS "isNode" FROM connection`;
+    const here = new URL(databaseUrl.reveal()).port;
+    const there = [{ jit: "off", commits: "on", lock: "8s", isNode: true }];
+    await withDatabase({ databaseUrl }, { entities: [] }, async (database) => {
+      const tenantId = await database.idOf("acme");
+      const { rows } = database.tenant(tenantId);
+      expect(await rows(`${settings} WHERE tenant_id = $2`, [here, tenantId])).toEqual(there);
+      expect(await database.acrossTenants(settings, [here])).toEqual(there);
+    });
+  });
 });
