@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { Budget } from "../../src/connections/budget";
 import { moveToNeedsReauthorization } from "../../src/connections/connection";
 import { Database } from "../../src/database/database";
@@ -200,8 +201,8 @@ test("a worker that dies while its clock is in 2100 keeps nobody from going on: 
   const as = await connected();
   const tenantId = await database.tenantId(as.tenant);
   await database.query(
-    `UPDATE sync_run SET state = 'RUNNING', lease_id = gen_random_uuid(), lease_until = $2, finished_at = NULL WHERE tenant_id = $1`,
-    [tenantId, FAR_AHEAD],
+    `UPDATE sync_run SET state = 'RUNNING', lease_id = $3, lease_until = $2, finished_at = NULL WHERE tenant_id = $1`,
+    [tenantId, FAR_AHEAD, randomUUID()],
   );
   await schedule.sweep();
   expect(await syncEnds(service, as)).toMatchObject({ state: "SUCCEEDED" });
