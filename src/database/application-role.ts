@@ -3,9 +3,9 @@ import { setImmediate } from "node:timers/promises";
 import { Client, type ClientConfig, Pool, type PoolConfig } from "pg";
 import { SECOND_MS } from "../platform/clock";
 import { messageOf, ServiceError } from "../platform/errors";
-import type { Secret } from "../platform/keyring";
+import { type Secret, withOptions } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
-import { type Ask, refuseUnfit, refuseUnusable, type Unfit, unavailable, unfitBecause, withOptions } from "./cluster";
+import { type Ask, refuseUnfit, refuseUnusable, type Unfit, unavailable, unfitBecause } from "./cluster";
 import { type SessionLimits, withLimits, withoutTransactionLimit } from "./session-limits";
 
 /** Owns the tables. All sessions of the service act as this role, which sees one tenant's rows at a time. */

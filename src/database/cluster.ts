@@ -1,5 +1,5 @@
 import { messageOf, ServiceError } from "../platform/errors";
-import { Secret } from "../platform/keyring";
+import { type Secret, withOptions } from "../platform/keyring";
 
 /** How the tables lie: on one server, or spread by tenant over the nodes of a Citus cluster (decision 0062). */
 export type Layout =
@@ -67,10 +67,7 @@ class UnfitDatabaseError extends ServiceError {
   readonly code = "DATABASE_UNFIT";
 }
 
-export interface Unfit {
-  what: string;
-  todo: string;
-}
+export type Unfit = Record<"what" | "todo", string>;
 
 export function refuseUnfit(unfit: Unfit | null): void {
   if (unfit) throw new UnfitDatabaseError(`The database cannot be used: ${unfit.what}; ${unfit.todo}.`);
@@ -184,13 +181,6 @@ export async function dropLocalRows(ask: Ask): Promise<void> {
  * these are names without a meaning.
  */
 export const forSchemaChanges = (url: Secret): Secret => withOptions(url, FOR_SCHEMA_CHANGES);
-
-/** The same address, whose sessions begin with these settings too. */
-export function withOptions(url: Secret, options: string): Secret {
-  const more = new URL(url.reveal());
-  more.searchParams.set("options", `${more.searchParams.get("options") ?? ""} ${options}`.trim());
-  return new Secret(more.href);
-}
 
 const FOR_SCHEMA_CHANGES =
   "-c citus.multi_shard_modify_mode=sequential -c citus.enable_local_reference_table_foreign_keys=off";

@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import type { EntityMetadata } from "typeorm";
 
 export type Row = Record<string, unknown>;
@@ -27,9 +28,8 @@ const KINDS = new Map<number, string>([
   ] as const),
 ]);
 
-/** The texts are the code's own, so each is looked at once. */
-const fitting = new Set<string>();
-const MAX_FITTING = 1_000;
+/** The texts are the code's own, so each is looked at once; some name an instant and come once. */
+const fitting = new LRUCache<string, true>({ max: 1_000 });
 
 /** @throws where a statement gives other columns than the code says: seen by whatever test runs the statement first */
 export function requireShape(
@@ -37,7 +37,7 @@ export function requireShape(
   fields: readonly { name: string; dataTypeID: number }[],
   shape: AnyShape,
 ): void {
-  if (fitting.has(sql)) return;
+  if (fitting.get(sql)) return;
   const given = fields.map(({ name, dataTypeID }) => `${name}: ${KINDS.get(dataTypeID) ?? "json"}`).sort();
   const said = Object.entries(shape)
     .map(([name, kind]) => `${name}: ${kind}`)
@@ -45,7 +45,7 @@ export function requireShape(
   if (given.join() !== said.join()) {
     throw new Error(`a statement gives (${given.join(", ")}), and the code says (${said.join(", ")}): ${sql}`);
   }
-  if (fitting.size < MAX_FITTING) fitting.add(sql);
+  fitting.set(sql, true);
 }
 
 /** SQL: an instant in milliseconds since 1970. */

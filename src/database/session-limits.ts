@@ -1,6 +1,5 @@
 import { MINUTE_MS, SECOND_MS } from "../platform/clock";
-import { Secret } from "../platform/keyring";
-import { withOptions } from "./cluster";
+import { Secret, withOptions } from "../platform/keyring";
 
 /** Milliseconds after which PostgreSQL ends a session's statement or the session itself; 0: no limit. */
 export interface SessionLimits {

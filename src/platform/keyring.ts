@@ -75,6 +75,13 @@ function isWhole(text: string): boolean {
   return /^postgres(ql)?:$/.test(protocol) && !isCut && (hostname !== "" || searchParams.has("host"));
 }
 
+/** The same address, whose sessions begin with these settings too. */
+export function withOptions(url: Secret, options: string): Secret {
+  const more = new URL(url.reveal());
+  more.searchParams.set("options", `${more.searchParams.get("options") ?? ""} ${options}`.trim());
+  return new Secret(more.href);
+}
+
 /** A sealed value could not be opened: another row's, altered, or sealed under a key that is no longer configured. */
 export class UnsealError extends ServiceError {
   readonly code = "UNSEAL_FAILED";
