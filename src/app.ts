@@ -8,7 +8,7 @@ import { migrate, openDatabase } from "./database/data-source";
 import { Database, reachOf } from "./database/database";
 import { handlerOf, startJobRunner, sweepReplaced } from "./database/jobs";
 import { entities } from "./entities";
-import { type Clock, systemClock } from "./platform/clock";
+import { type Clock, MINUTE_MS, SECOND_MS, systemClock } from "./platform/clock";
 import type { Config } from "./platform/config";
 import type { Secret } from "./platform/keyring";
 import type { Logger } from "./platform/logger";
@@ -52,6 +52,7 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
     const services = compose({ config, database, url, metrics, logger, clock });
     stops.push(services.close);
     await services.notifications.start();
+    stops.push(await startPeriodic({ clock: () => lookAtClock(services) }, CLOCK_LOOKS_MS, logger));
     if (config.metricsPort !== null) stops.push(await startMetrics(services, config.host, config.metricsPort));
     // At once: a worker that went on while requests are finished would take jobs that it has no time left for.
     const roles: Stop[] = [];
@@ -72,6 +73,23 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
       }),
     stop,
   };
+}
+
+const CLOCK_LOOKS_MS = 10 * MINUTE_MS;
+/** Of each of two machines: whether a note is absent is judged three minutes after it was sent, perhaps by another's clock. */
+const CLOCK_OFF_MS = 10 * SECOND_MS;
+
+/** Leases, tokens and the receipts of writes go by this machine's clock, jobs by the database's. */
+async function lookAtClock({ database, logger, clock }: Services): Promise<void> {
+  const asked = clock().getTime();
+  const [found] = await database.rows<{ now: Date }>("SELECT clock_timestamp() AS now", { now: "instant" });
+  const answered = clock().getTime();
+  const aheadMs = (asked + answered) / 2 - (found?.now.getTime() ?? 0);
+  if (Math.abs(aheadMs) <= CLOCK_OFF_MS + (answered - asked) / 2) return;
+  logger.error(
+    { aheadMs },
+    "this machine's clock is not the database's: set both by NTP, or a note could be taken for absent too early",
+  );
 }
 
 function startMetrics({ database, metrics }: Services, host: string, port: number): Promise<Stop> {
