@@ -1,5 +1,10 @@
+import { mkdtempSync, openSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createApp } from "../../src/app";
+import { createLogger } from "../../src/platform/logger";
 import { tokenFor } from "../support/actors";
 import type { Program } from "../support/processes";
 import type { GraphQLAnswer, Service } from "../support/service";
@@ -127,4 +132,20 @@ test("traces lead from an operation to its SQL and its calls to the CRM, and fro
   const job = spans.find(({ name }) => name === "job sync_run");
   const pages = spans.filter(({ traceId, name }) => traceId === job?.traceId && name === "GET /api/v2/persons");
   expect(pages.length).toBeGreaterThan(0);
+});
+
+// Seen red: nobody was told, unless somebody asked doctor. A lost note is taken for absent by another machine's clock.
+test.each([
+  [300_000, true],
+  [-300_000, true],
+  [0, false],
+])("a clock that is %i ms ahead of the database's is for somebody to mend: %p", async (aheadMs, isTold) => {
+  const log = join(mkdtempSync(join(tmpdir(), "clock-")), "log");
+  const config = { ...world.config, roles: new Set(["api"] as const) };
+  const app = createApp(config, createLogger("error", openSync(log, "w")), () => new Date(Date.now() + aheadMs));
+  await app.start();
+  await app.stop();
+  const line = () => /"aheadMs":.*this machine's clock is not the database's/.test(readFileSync(log, "utf8"));
+  if (isTold) await until("it is told", async () => line());
+  expect(line()).toBe(isTold);
 });

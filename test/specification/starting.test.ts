@@ -1,18 +1,14 @@
 import { randomBytes } from "node:crypto";
-import { mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client } from "pg";
-import { createApp } from "../../src/app";
-import { readConfig } from "../../src/platform/config";
-import { createLogger } from "../../src/platform/logger";
 import { tokenFor } from "../support/actors";
 import { createTestDatabase } from "../support/database";
 import { type Program, startProgram } from "../support/processes";
 import { environmentFor } from "../support/service";
-import { until } from "../support/stories";
 import { useDatabase } from "../support/world";
 
 const CRM = {
@@ -243,20 +239,4 @@ test("without DATABASE_URL the service runs on an embedded PostgreSQL that survi
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
-});
-
-// Seen red: nobody was told, unless somebody asked doctor. A lost note is taken for absent by another machine's clock.
-test.each([
-  [300_000, true],
-  [-300_000, true],
-  [0, false],
-])("a clock that is %i ms ahead of the database's is for somebody to mend: %p", async (aheadMs, isTold) => {
-  const log = join(mkdtempSync(join(tmpdir(), "clock-")), "log");
-  const config = { ...readConfig(environment), roles: new Set(["api"] as const) };
-  const app = createApp(config, createLogger("error", openSync(log, "w")), () => new Date(Date.now() + aheadMs));
-  await app.start();
-  await app.stop();
-  const line = () => /"aheadMs":.*this machine's clock is not the database's/.test(readFileSync(log, "utf8"));
-  if (isTold) await until("it is told", async () => line());
-  expect(line()).toBe(isTold);
 });
