@@ -27,7 +27,7 @@ const RECONCILED: readonly ListResource[] = ["ORGANIZATIONS", "PERSONS", "ACTIVI
 const READS_A_STRETCH = 2;
 /** The longest that a list waits, in intervals: an unchanged day costs a tenth of the smallest budget at most. */
 const LONGEST = 4;
-/** Unless the interval is longer: nothing is judged by what is a day old, and a read may fail. */
+/** In whole intervals, for then a run comes; but one at least. Nothing is judged by what is a day old, and a read may fail. */
 const LONGEST_MS = 16 * HOUR_MS;
 /** And while a meeting is near: people prepare for it, and 20 meetings a day are still within the means however they lie. */
 const LONGEST_NEAR = 2.5;
@@ -156,7 +156,8 @@ function dueAt(lists: Lists, resource: ListResource, now: Date, { intervalMs, ne
   const readAt = Math.min(...group.map((list) => believed(list?.readAt, now)));
   if (SLOW.has(resource)) return new Date(readAt + Math.max(SLOW_MS, intervalMs));
   const stretch = 1 + Math.floor(Math.min(...group.map((list) => list?.quietReads ?? 0)) / READS_A_STRETCH);
-  const after = (most: number) => readAt + intervalMs * Math.min(most, stretch, Math.max(1, LONGEST_MS / intervalMs));
+  const intervals = Math.max(1, Math.floor(LONGEST_MS / intervalMs));
+  const after = (most: number) => readAt + intervalMs * Math.min(most, stretch, intervals);
   if (!nextMeetingAt) return new Date(after(LONGEST));
   return new Date(Math.min(after(LONGEST), Math.max(after(LONGEST_NEAR), nextMeetingAt.getTime() - NEAR_MS)));
 }
@@ -214,6 +215,5 @@ export function dueKind(lists: Lists, now: Date, everyMs: number): SyncKind {
 /** @param allowance what syncs may spend a day */
 export function areWholeDealsDue(wholeAt: Date, deals: number, allowance: number, now: Date): boolean {
   const price = Math.ceil(deals / PAGE_SIZE) * ADDRESSES.deals.price;
-  const days = Math.max(1, price / (WHOLE_DEALS_SHARE * allowance));
-  return ageOf(wholeAt, now) >= days * DAY_MS;
+  return ageOf(wholeAt, now) >= DAY_MS * Math.max(1, price / (WHOLE_DEALS_SHARE * allowance));
 }
