@@ -145,8 +145,8 @@ const REPEATED_WITHIN_MS = DAY_MS;
 const UNSAID = /^(0A|42|55)/;
 
 /**
- * Whether receipts may be missing of what was sent: for a day after a standby took over or a dump was restored, both seen by the
- * server's history, and after all calls were resumed, as an operator does after any other backup.
+ * Whether receipts may be missing of what was sent: for a day after a standby took over or a dump was restored, seen by the
+ * server's history and the table's oid, and after all calls were resumed, as an operator does after any other backup.
  */
 export async function mayMissReceipts(database: Database, now: Date): Promise<boolean> {
   const since = new Date(now.getTime() - REPEATED_WITHIN_MS);
@@ -168,7 +168,8 @@ const SERVER_SHAPE = { id: "text", isNew: "flag", mayMiss: "flag" } as const;
 
 const SERVER = `
   WITH present AS MATERIALIZED (
-    SELECT system_identifier || '/' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) AS id FROM pg_control_system()
+    SELECT concat_ws('/', system_identifier, left(pg_walfile_name(pg_current_wal_insert_lsn()), 8),
+      'server_timeline'::regclass::oid) AS id FROM pg_control_system()
   )
   SELECT present.id, t.id IS NULL AS "isNew", EXISTS (SELECT 1 FROM crm_stop WHERE ended_at > $1)
     OR (t.seen_at <= $1) IS NOT TRUE AND EXISTS (SELECT 1 FROM server_timeline o WHERE o.id <> present.id) AS "mayMiss"

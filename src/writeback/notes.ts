@@ -65,7 +65,7 @@ export class NoteWrites {
 
   constructor(private readonly parts: NoteWritesParts) {
     this.#writing = new Writing(NOTE, parts);
-    this.lookUps = new LookUps(NOTE, parts, (lookedUp) => findAgain(parts.keepOut, lookedUp));
+    this.lookUps = new LookUps(NOTE, parts, (lookedUp) => findAgain(parts, lookedUp));
   }
 
   async write(actor: Actor, asked: AskedNote): Promise<Outcome<NoteWriteRow, WriteNoteRefusal>> {
@@ -215,10 +215,12 @@ const NOT_FOUND: WriteFailure = {
 };
 
 async function findAgain(
-  keepOut: KeepOut,
+  { keepOut, keyring }: NoteWritesParts,
   { receipt, copyId, api, begunAt, sentAt }: LookedUp<NoteWriteRow>,
 ): Promise<Found | null> {
-  const { note, complete } = await search(api, receipt, [receipt.reference]);
+  // One of a lost receipt may have been made before the service's keys were rotated.
+  const references = [receipt.reference, ...referencesOf(keyring, receipt.tenantId, receipt.idempotencyKey)];
+  const { note, complete } = await search(api, receipt, references);
   if (note) return written(keepOut, note.id, note, copyId);
   if (verdictOf(sentAt, { begunAt, found: false, complete }) === "UNKNOWN") return null;
   // Asked after the look: a record that is merged while it goes on is no longer shown at its end.

@@ -4,12 +4,15 @@ import { appendFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { startSimulator } from "../../simulator";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/database/embedded/embedded-postgres";
+import { MINUTE_MS } from "../../src/platform/clock";
+import { readConfig } from "../../src/platform/config";
 import { encryptionKeys } from "../../src/platform/keyring";
 import { on } from "../support/database";
 import { notesWith, posts, writeNote } from "../support/notes";
-import { ENCRYPTION_KEYS, type Service, type ServiceOptions, startService } from "../support/service";
+import { ENCRYPTION_KEYS, environmentFor, type Service, type ServiceOptions, startService } from "../support/service";
 import { connect, recordMeeting, syncEnds } from "../support/stories";
 import { useStarted } from "../support/world";
+import { startWriteback } from "../support/writeback";
 
 // A database that has lost receipts, as a standby that lagged and a restored backup have. Seen red: without the look the note
 // is there twice; with a drawn reference, too; and where a look that failed was taken for one that found nothing.
@@ -54,6 +57,9 @@ afterAll(async () => {
   rmSync(DIRECTORY, { recursive: true, force: true });
 });
 
+const NEWEST = `newest:${randomBytes(32).toString("base64")}`;
+const rotated = () => ({ encryptionKeys: encryptionKeys.parse(`${NEWEST},${ENCRYPTION_KEYS}`) });
+
 /** PostgreSQL's own way to an earlier state: a backup, and the end of the log that it has, where a new history begins. */
 async function restore(): Promise<void> {
   await postgres.stop();
@@ -87,8 +93,7 @@ test("a note whose receipt was lost with the server that had it is found, not se
 test("also where the service's keys were rotated since", async () => {
   const first = await write("rotated");
   await query("DELETE FROM note_write WHERE idempotency_key = 'rotated'");
-  const newest = `newest:${randomBytes(32).toString("base64")}`;
-  const again = await write("rotated", { encryptionKeys: encryptionKeys.parse(`${newest},${ENCRYPTION_KEYS}`) });
+  const again = await write("rotated", rotated());
   expect(again).toMatchObject({ state: "WRITTEN", crmNoteId: first.crmNoteId });
   expect(posts(simulator)).toHaveLength(1);
 }, 60_000);
@@ -101,6 +106,21 @@ test("where the look fails nothing is sent, and what became of it stays unknown"
   expect(posts(simulator)).toEqual([]);
 }, 60_000);
 
+// Seen red: by the new reference alone it was FAILED, and whoever wrote it again with a new key had it twice.
+test("and where the look before the sending fails, a later one finds it by its earlier key's reference", async () => {
+  const first = await write("rotated, unseen");
+  await query("DELETE FROM note_write WHERE idempotency_key = 'rotated, unseen'");
+  const calm = simulator.control.fail({ match: "/api/v1/notes", method: "GET", with: { status: 500 } });
+  expect(await write("rotated, unseen", rotated())).toMatchObject({ state: "UNKNOWN" });
+  calm();
+  const config = readConfig({ ...environmentFor(simulator), DATABASE_URL: postgres.url.reveal() });
+  const writeback = await startWriteback({ ...config, ...rotated() }, () => new Date(Date.now() + 4 * MINUTE_MS));
+  const [receipt] = await query("SELECT tenant_id, id FROM note_write WHERE idempotency_key = 'rotated, unseen'");
+  await writeback.lookUps.lookUp({ tenantId: Number(receipt?.tenant_id), writeId: String(receipt?.id) });
+  await writeback.close();
+  expect(await write("rotated, unseen")).toMatchObject({ state: "WRITTEN", crmNoteId: first.crmNoteId });
+}, 60_000);
+
 test("a day later nothing is looked for, until an operator resumes the calls to the CRM", async () => {
   await query("UPDATE server_timeline SET seen_at = seen_at - interval '25 hours'");
   await write("a day later");
@@ -108,6 +128,17 @@ test("a day later nothing is looked for, until an operator resumes the calls to 
   await query("INSERT INTO crm_stop (begun_at, reason, ended_at) VALUES (now(), 'A disk was restored.', now())");
   await write("resumed");
   expect([posts(simulator).length, looks().length]).toEqual([2, 1]);
+}, 60_000);
+
+// Seen red: by the server alone a dump that goes back to the server that it is of was not seen.
+test("a dump that is restored on the same server is seen as well", async () => {
+  await query("DELETE FROM crm_stop; UPDATE server_timeline SET seen_at = seen_at - interval '25 hours'");
+  await write("before the dump");
+  expect(looks()).toEqual([]);
+  await query(`ALTER TABLE server_timeline RENAME TO dumped; CREATE TABLE server_timeline (LIKE dumped INCLUDING ALL);
+    ALTER TABLE server_timeline OWNER TO crm_connection; INSERT INTO server_timeline SELECT * FROM dumped; DROP TABLE dumped`);
+  await write("after the dump");
+  expect(looks()).toHaveLength(1);
 }, 60_000);
 
 test("a server that does not say who it is counts as the one from before", async () => {
