@@ -142,7 +142,7 @@ export class LookUps<Row extends WriteReceipt> {
 /** Callers repeat a write within a day. */
 const REPEATED_WITHIN_MS = DAY_MS;
 /** PostgreSQL's codes where a server, as some hosted ones, does not say who it is: it counts as the one from before. */
-const UNSAID = /^(0A|42|55)/;
+const UNSAID = /^(0A|42|55000)/;
 
 /**
  * Whether receipts may be missing of what was sent: for a day after a standby took over or a dump was restored, seen by the

@@ -77,7 +77,7 @@ test.each([
 });
 
 // Seen red: without the limit a list was read once a day by six hours, and with one of 16 hours by twelve, since no run came then.
-test.each([4, 5, 6, 7, 8, 11, 12, 13, 18])("by an interval of %i hours an unchanged list is read within 20", (hours) => {
+test.each([4, 5, 6, 7, 8, 11, 12, 13, 18])("by an interval of %i hours a quiet list is read within 20", (hours) => {
   const pace = paceOf({ intervalMs: hours * HOUR });
   const lists = new Map(listsOf({}));
   let [at, longest] = [now, 0];
