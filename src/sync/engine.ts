@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import type { Purpose } from "../connections/budget";
 import { readGaps } from "../connections/completeness";
 import { endTrouble, isTrouble, noteTrouble } from "../connections/connection";
@@ -7,9 +8,9 @@ import { PAGE_SIZE } from "../crm/api";
 import { ADDRESSES } from "../crm/calls";
 import { BudgetLowError, CrmError, stopBehind } from "../crm/errors";
 import type { TenantScope } from "../database/database";
-import { isGivenUp } from "../database/session";
+import { isFull, isGivenUp } from "../database/session";
 import { SYNC_RESOURCES, type SyncResource, type SyncStepRow } from "../entities/sync-run";
-import { SECOND_MS } from "../platform/clock";
+import { MINUTE_MS, SECOND_MS } from "../platform/clock";
 import {
   type ContextParts,
   commitPiece,
@@ -44,8 +45,10 @@ import { insertSteps, MEETING_LISTS, markRefreshed, meetingsToRefresh } from "./
 import { readAhead, walkPass } from "./walk";
 
 const BEAT_MS = 10 * SECOND_MS;
-/** A run that the operator's stop, or somebody else's lock, holds up looks again after this. */
+/** A run that the operator's stop, or the database, holds up looks again after this. */
 const HELD_UP_MS = 10 * SECOND_MS;
+/** And where it is the database, at last after this: each look costs the customer a page. */
+const LONGEST_HELD_UP_MS = 5 * MINUTE_MS;
 
 export interface EngineParts extends ContextParts {
   /** Plans the connection's next run, in the transaction that ends one. */
@@ -54,6 +57,9 @@ export interface EngineParts extends ContextParts {
 
 /** Runs one sync from wherever its passes say it stands, page by page. */
 export class SyncEngine {
+  /** By run: how long it waits if the database holds it up once more. */
+  readonly #waits = new LRUCache<string, number>({ max: 10_000 });
+
   constructor(private readonly parts: EngineParts) {}
 
   /** @param stop ends the run after the pages in hand; it is given back and goes on elsewhere */
@@ -67,6 +73,7 @@ export class SyncEngine {
     const context = contextOf(this.parts, run, reservations, askedAt, stop);
     try {
       const isDone = await this.#paidFrom(reservations, context);
+      this.#waits.delete(runId);
       if (isDone) await this.#end(context, null);
       else await this.#release(run, null);
     } catch (error) {
@@ -277,10 +284,13 @@ export class SyncEngine {
   async #broken(context: RunContext, error: unknown): Promise<void> {
     const { run, clock, logger } = context;
     if (context.isStopped() && error instanceof CrmError) return this.#release(run, null);
-    if (stopBehind(error) || isGivenUp(error)) {
-      if (!stopBehind(error))
-        logger.warn({ err: error }, "the database holds a sync run up, which goes on a little later");
-      return this.#release(run, new Date(clock().getTime() + HELD_UP_MS));
+    if (stopBehind(error)) return this.#release(run, new Date(clock().getTime() + HELD_UP_MS));
+    if (isGivenUp(error) || isFull(error)) {
+      const waitMs = this.#waits.get(run.runId) ?? HELD_UP_MS;
+      this.#waits.set(run.runId, Math.min(2 * waitMs, LONGEST_HELD_UP_MS));
+      const level = isFull(error) ? "error" : "warn";
+      logger[level]({ err: error, waitMs }, "the database holds a sync run up, which goes on later");
+      return this.#release(run, new Date(clock().getTime() + waitMs));
     }
     const failure = failureOf(error);
     if (!failure) return logger.info({ err: error }, "a sync run is no longer this worker's");
