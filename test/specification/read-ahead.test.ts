@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
 import { copiedIds, copiedParticipants, visibleIds, visibleParticipants } from "../support/copy";
@@ -202,8 +203,8 @@ test("a run that was taken over stores nothing of the next list's page, and asks
   const tenantId = await database.tenantId("taken-over");
   // It waits for the commit in hand, and comes before the next one.
   const takenOver = database.query(
-    "UPDATE sync_run SET lease_id = gen_random_uuid(), lease_until = now() + interval '30 s' WHERE tenant_id = $1",
-    [tenantId],
+    "UPDATE sync_run SET lease_id = $2, lease_until = now() + interval '30 s' WHERE tenant_id = $1",
+    [tenantId, randomUUID()],
   );
   await until("the takeover waits", async () => (await waiting()).length === 2);
   await session.query("ROLLBACK");
