@@ -53,9 +53,9 @@ const KEY_REUSED = refused(
   "idempotencyKey",
 );
 
-const ERASED = refused(
+const RECEIPT_GONE = refused(
   "NOT_CONNECTED",
-  "Your organization was erased here while this was written. The CRM may hold it: look there.",
+  "Its receipt is gone: your organization was erased here meanwhile, or the database was restored. The CRM may hold it: look there, or ask again with the same key.",
 );
 
 /** Calls through the connection of a copy. @param mayBegin asked right before each request goes on the wire */
@@ -180,7 +180,7 @@ export class Writing<Row extends WriteReceipt> {
     try {
       return accepted(await sending);
     } catch (error) {
-      if (error instanceof ReceiptGoneError) return ERASED;
+      if (error instanceof ReceiptGoneError) return RECEIPT_GONE;
       throw error;
     } finally {
       this.#underWay.delete(sending);
@@ -200,7 +200,7 @@ export class Writing<Row extends WriteReceipt> {
       this.#awaited.get(id) ?? this.#poll(tenantId, idempotencyKey).finally(() => this.#awaited.delete(id));
     this.#awaited.set(id, awaited);
     const now = await awaited;
-    return now.length > 0 ? accepted(now) : ERASED;
+    return now.length > 0 ? accepted(now) : RECEIPT_GONE;
   }
 
   async #poll(tenantId: number, idempotencyKey: string): Promise<Row[]> {
