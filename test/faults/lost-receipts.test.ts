@@ -5,6 +5,8 @@ import { join } from "node:path";
 import { Client } from "pg";
 import { startSimulator } from "../../simulator";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/database/embedded/embedded-postgres";
+import { lineOf } from "../../src/operator/checks";
+import { examine } from "../../src/operator/doctor";
 import { MINUTE_MS } from "../../src/platform/clock";
 import { readConfig } from "../../src/platform/config";
 import { encryptionKeys } from "../../src/platform/keyring";
@@ -152,10 +154,16 @@ test("where it cannot be asked for now whether receipts are missing, the note is
   expect(looks()).toHaveLength(1);
 }, 60_000);
 
-test("a server that does not say who it is counts as the one from before", async () => {
+test("a server that does not say who it is counts as the one from before, and doctor says so", async () => {
+  const doctor = async () => {
+    const environment = { ...environmentFor(simulator), DATABASE_URL: postgres.url.reveal() };
+    return (await examine(() => readConfig(environment))).map(lineOf).join("\n");
+  };
+  expect(await doctor()).not.toContain("that it is another one");
   await query("DELETE FROM crm_stop");
   await query("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC");
   await query("UPDATE server_timeline SET seen_at = now()");
+  expect(await doctor()).toContain("the server does not say that it is another one");
   expect(await write("unsaid")).toMatchObject({ state: "WRITTEN" });
   expect(looks()).toEqual([]);
 }, 60_000);
