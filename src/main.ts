@@ -79,7 +79,10 @@ const SAME_SIGNAL_MS = SECOND_MS;
 async function serve(config: Config, logger: Logger): Promise<void> {
   // The job library rejects a promise of its own that nobody can hear when it loses its database session at the wrong
   // moment. Its runner is started again; ending the process would only cut the requests and pages in hand.
-  process.on("unhandledRejection", (error) => logger.error({ err: error }, "a rejection that nobody handled"));
+  process.on("unhandledRejection", (error) => {
+    const level = heldUpOf(error) ? "warn" : "error";
+    logger[level]({ err: error }, "a rejection that nobody handled");
+  });
   const app = createApp(config, logger);
   let stoppingSince: number | null = null;
   for (const signal of SIGNALS) {

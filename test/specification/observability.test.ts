@@ -149,3 +149,15 @@ test.each([
   if (isTold) await until("it is told", async () => line());
   expect(line()).toBe(isTold);
 });
+
+// Seen red: a database that was restarted woke somebody, by a rejection of the job library that mends itself.
+test("a rejection that nobody hears wakes somebody where it is a bug, and not where the database was away", async () => {
+  const reject = (words: string, code: string) =>
+    `Promise.reject(Object.assign(new Error("${words}"),{code:"${code}"}))`;
+  const both = `${reject("connect", "ECONNREFUSED")};${reject("a bug", "NONE")}`;
+  const loaded = `data:text/javascript,${encodeURIComponent(`process.on("SIGUSR2",()=>{${both}})`)}`;
+  const { program } = await world.startProcess({ NODE_OPTIONS: `--import ${loaded}` });
+  program.child.kill("SIGUSR2");
+  expect(await program.says(/^{"level":40.*"message":"connect".*nobody handled/m)).toBeDefined();
+  expect(await program.says(/^{"level":50.*"message":"a bug".*nobody handled/m)).toBeDefined();
+});
