@@ -8,7 +8,7 @@ import { migrate, openDatabase } from "./database/data-source";
 import { Database, reachOf } from "./database/database";
 import { handlerOf, startJobRunner, sweepReplaced } from "./database/jobs";
 import { entities } from "./entities";
-import { type Clock, MINUTE_MS, SECOND_MS, systemClock } from "./platform/clock";
+import { aheadOf, type Clock, MINUTE_MS, SECOND_MS, systemClock } from "./platform/clock";
 import type { Config } from "./platform/config";
 import type { Secret } from "./platform/keyring";
 import type { Logger } from "./platform/logger";
@@ -81,13 +81,13 @@ const CLOCK_OFF_MS = 10 * SECOND_MS;
 
 /** Leases, tokens and the receipts of writes go by this machine's clock, jobs by the database's. */
 async function lookAtClock({ database, logger, clock }: Services): Promise<void> {
-  const asked = clock().getTime();
-  const [found] = await database.rows<{ now: Date }>("SELECT clock_timestamp() AS now", { now: "instant" });
-  const answered = clock().getTime();
-  const aheadMs = (asked + answered) / 2 - (found?.now.getTime() ?? 0);
-  if (Math.abs(aheadMs) <= CLOCK_OFF_MS + (answered - asked) / 2) return;
+  const { ms, give } = await aheadOf(clock, async () => {
+    const [found] = await database.rows<{ now: Date }>("SELECT clock_timestamp() AS now", { now: "instant" });
+    return found?.now;
+  });
+  if (Math.abs(ms) <= CLOCK_OFF_MS + give) return;
   logger.error(
-    { aheadMs },
+    { aheadMs: -ms },
     "this machine's clock is not the database's: set both by NTP, or a note could be taken for absent too early",
   );
 }

@@ -3,9 +3,10 @@ import { ACROSS_TENANTS_ROLE, APPLICATION_ROLE, type Look } from "../database/ap
 import { readLayout, readNodesAway, unfitBecause } from "../database/cluster";
 import { appliedMigrations, migrationNames } from "../database/data-source";
 import { isFull } from "../database/session";
-import { SECOND_MS } from "../platform/clock";
+import { aheadOf, SECOND_MS, systemClock } from "../platform/clock";
 import { messageOf } from "../platform/errors";
 import { type EncryptionKey, Keyring, keyIdOf, UnsealError } from "../platform/keyring";
+import { PRESENT_SERVER } from "../writeback/look-ups";
 
 /** ok: as it should be; warning: it works, and someone should know; fault: it does not work, or not safely. */
 export type Level = "ok" | "warning" | "fault";
@@ -109,10 +110,11 @@ async function checkLocks(look: Look): Promise<Finding[]> {
 }
 
 async function checkClock(look: Look): Promise<Finding> {
-  const before = Date.now();
-  const [found] = await look.rows<{ now: Date }>("SELECT clock_timestamp() AS now");
-  const here = (before + Date.now()) / 2;
-  return clockFinding("the database", (found?.now.getTime() ?? 0) - here, CLOCK);
+  const { ms } = await aheadOf(systemClock, async () => {
+    const [found] = await look.rows<{ now: Date }>("SELECT clock_timestamp() AS now");
+    return found?.now;
+  });
+  return clockFinding("the database", ms, CLOCK);
 }
 
 /** Decision 0042: whoever logs in, the service acts as roles of its own, and a tenant's sessions as one that passes no policy. */
@@ -357,7 +359,7 @@ async function checkWrites(look: Look): Promise<Finding> {
 
 /** By what a lost receipt is known to be possible (decision 0030). Some hosted servers keep it to themselves. */
 function checkServer(look: Look): Promise<Finding[]> {
-  const said = look.rows("SELECT pg_walfile_name(pg_current_wal_insert_lsn()) FROM pg_control_system()");
+  const said = look.rows(PRESENT_SERVER);
   const what = "writes: the server does not say that it is another one, so after a failover a note could be sent twice";
   return said.then(
     () => [],

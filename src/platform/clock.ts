@@ -13,6 +13,17 @@ export function timeLimit(clock: Clock, ms: number, from = clock()): () => boole
   return () => clock().getTime() >= from.getTime() + ms;
 }
 
+/** How far another's clock is ahead of this one: it was read amid the asking, so give or take half of that. In milliseconds. */
+export async function aheadOf(
+  clock: Clock,
+  read: () => Promise<Date | undefined>,
+): Promise<{ ms: number; give: number }> {
+  const asked = clock().getTime();
+  const theirs = await read();
+  const answered = clock().getTime();
+  return { ms: (theirs?.getTime() ?? 0) - (asked + answered) / 2, give: (answered - asked) / 2 };
+}
+
 export const SECOND_MS = 1_000;
 export const MINUTE_MS = 60 * SECOND_MS;
 export const HOUR_MS = 60 * MINUTE_MS;

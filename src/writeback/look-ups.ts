@@ -166,11 +166,12 @@ interface Server {
 }
 const SERVER_SHAPE = { id: "text", isNew: "flag", mayMiss: "flag" } as const;
 
+/** SQL: which server, which history of it, and which tables these are. */
+export const PRESENT_SERVER = `SELECT concat_ws('/', system_identifier, left(pg_walfile_name(pg_current_wal_insert_lsn()), 8),
+    'server_timeline'::regclass::oid) AS id FROM pg_control_system()`;
+
 const SERVER = `
-  WITH present AS MATERIALIZED (
-    SELECT concat_ws('/', system_identifier, left(pg_walfile_name(pg_current_wal_insert_lsn()), 8),
-      'server_timeline'::regclass::oid) AS id FROM pg_control_system()
-  )
+  WITH present AS MATERIALIZED (${PRESENT_SERVER})
   SELECT present.id, t.id IS NULL AS "isNew", EXISTS (SELECT 1 FROM crm_stop WHERE ended_at > $1)
     OR (t.seen_at <= $1) IS NOT TRUE AND EXISTS (SELECT 1 FROM server_timeline o WHERE o.id <> present.id) AS "mayMiss"
   FROM present LEFT JOIN server_timeline t ON t.id = present.id`;

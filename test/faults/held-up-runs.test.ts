@@ -1,4 +1,5 @@
 import { Client } from "pg";
+import { FILL_DISK } from "../support/database";
 import { connect, syncEnds, until } from "../support/stories";
 import { useService } from "../support/world";
 
@@ -28,9 +29,7 @@ test("a run whose session is ended under a page, or whose disk is full, says so,
   }
   await holder.query("ROLLBACK");
   expect(await syncEnds(service)).toMatchObject({ state: "SUCCEEDED" });
-  await database.query(
-    "CREATE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''No space left on device'' USING ERRCODE = ''disk_full''; END'",
-  );
+  await database.query(FILL_DISK);
   await database.query("CREATE TRIGGER full_disk BEFORE INSERT ON note EXECUTE FUNCTION fill()");
   simulator.control.add("note", { deal_id: simulator.company.stories.singleDeal.dealId });
   await service.ask("mutation { requestSync { __typename } }");

@@ -4,6 +4,7 @@ import { Database, reachOf } from "../../src/database/database";
 import { heldUpOf } from "../../src/database/session";
 import { SESSION_LIMITS, SessionTurns, withLimits, withoutTransactionLimit } from "../../src/database/session-limits";
 import { Secret } from "../../src/platform/keyring";
+import { FILL_DISK } from "../support/database";
 import { startProgram } from "../support/processes";
 import type { Service } from "../support/service";
 import { connect, dataOf, RECORD_MEETING, until } from "../support/stories";
@@ -82,11 +83,8 @@ const record = (at: Service) =>
   });
 
 // Seen red with a full disk taken for a bug of ours.
-const FILL =
-  "CREATE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''No space left on device'' USING ERRCODE = ''disk_full''; END'";
-
 test("a database whose disk is full is no bug of ours: the caller may try again, and somebody is told to act", async () => {
-  await database.query(FILL);
+  await database.query(FILL_DISK);
   await database.query("CREATE TRIGGER full_disk BEFORE INSERT ON crm_stop EXECUTE FUNCTION fill()");
   await database.query("CREATE TRIGGER full_disk BEFORE INSERT ON meeting EXECUTE FUNCTION fill()");
   try {

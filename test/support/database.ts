@@ -29,6 +29,10 @@ export interface LockWait {
   sql: string;
 }
 
+/** A trigger's function: whatever it stands before meets a full disk. */
+export const FILL_DISK = `CREATE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS
+  'BEGIN RAISE ''No space left on device'' USING ERRCODE = ''disk_full''; END'`;
+
 const LOCK_WAITS = `SELECT pid, unnest(pg_blocking_pids(pid)) AS by, query AS sql
   FROM pg_stat_activity WHERE datname = current_database()`;
 /** Of sessions with the coordinator, which themselves wait for a node's answer. */
