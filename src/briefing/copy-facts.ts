@@ -148,16 +148,16 @@ function readActivities(
     `SELECT a.deal_id AS "dealId", a.due_at AS at,
        array_remove(array_append(a.participant_ids, a.person_id), NULL) AS "personIds"
      FROM activity a
-     WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.deal_id = ANY ($3) AND a.due_has_time AND EXISTS (
-       SELECT 1 FROM unnest($4::timestamptz[]) AS start
-       WHERE a.due_at BETWEEN start - $5 * interval '1 ms' AND start + $5 * interval '1 ms')`,
-    [tenantId, copyId, dealIds, starts, SAME_TIME_MS],
+     WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.deal_id = ANY ($3) AND a.due_has_time
+       AND (a.due_at <= ($4::timestamptz[])[width_bucket(a.due_at, $4)] + $5 * interval '1 ms'
+         OR a.due_at >= ($4::timestamptz[])[width_bucket(a.due_at, $4) + 1] - $5 * interval '1 ms')`,
+    [tenantId, copyId, dealIds, [...starts].sort((a, b) => a.getTime() - b.getTime()), SAME_TIME_MS],
     { dealId: "number", at: "instant", personIds: "json" },
   );
 }
 
 /** The stored part of a meeting's match that the next match needs. */
-interface StoredMatch {
+export interface StoredMatch {
   fingerprint: string;
   /** What the meeting is about. */
   dealId: number | null;

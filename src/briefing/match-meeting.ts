@@ -6,7 +6,8 @@ import type { CopyScope, TenantScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
 import { type LastDeal, MeetingRow } from "../entities/meeting";
 import { normalizeAddress } from "../platform/email-address";
-import { readCopyFacts, readStored } from "./copy-facts";
+import { inSlice } from "../platform/work";
+import { readCopyFacts, readStored, type StoredMatch } from "./copy-facts";
 import type { MeetingFact } from "./matching/facts";
 import { cancelled, type Match, match, matchUnconnected } from "./matching/match";
 import { type AttendeeInput, readAttendees, replaceReadable } from "./meeting-rows";
@@ -103,19 +104,20 @@ interface FoundMatch {
   copyId: number | null;
   match: Match;
   fingerprint: string;
-  storedFingerprint: string | null;
+  was: StoredMatch | undefined;
   /** What it was about before; null where a person says that the rules decide. */
   before: LastDeal | null;
-  /** The deal that counted it as contact until now. */
-  storedDealId: number | null;
   /** It is cancelled, or its deal may not have been read yet. */
   isUnknown: boolean;
 }
 
-const isChanged = ({ fingerprint, storedFingerprint }: FoundMatch) => fingerprint !== storedFingerprint;
+const isChanged = ({ fingerprint, was }: FoundMatch) => fingerprint !== was?.fingerprint;
 const idOf = ({ meeting }: FoundMatch) => meeting.row.id;
-const aboutOf = ({ storedDealId, match: { deal } }: FoundMatch) =>
-  [storedDealId, deal.dealId].filter((dealId) => dealId !== null);
+/** The deal that counted it as contact until now, and that which does now. */
+const aboutOf = ({ was, match: { deal } }: FoundMatch) => [was?.dealId, deal.dealId].filter((dealId) => dealId != null);
+
+/** What an attendee, a person or a deal weighs, of which a meeting is compared with all that were read together. */
+const WEIGHT = 10;
 
 /** In the order of `meetings`, with a number of statements that does not depend on theirs. */
 async function findMatches(
@@ -126,25 +128,22 @@ async function findMatches(
   const copyId = await liveCopyId(scope);
   const ids = meetings.map(({ row }) => row.id);
   const stored = await readStored(scope, copyId, ids);
-  const facts = meetings.map(factOf);
-  const keptIds = [...stored.values()].flatMap(({ kept }) => kept?.dealId ?? []);
+  const each = meetings.map((meeting) => ({ meeting, fact: factOf(meeting), was: stored.get(meeting.row.id) }));
+  const [facts, keptIds] = [each.map(({ fact }) => fact), each.flatMap(({ was }) => was?.kept?.dealId ?? [])];
   const copy = copyId === null ? null : await readCopyFacts({ ...scope, copyId }, facts, keptIds);
-  return meetings.map((meeting) => {
-    const fact = factOf(meeting);
-    const {
-      kept = null,
-      lastDeal = null,
-      dealId: storedDealId = null,
-      fingerprint: storedFingerprint = null,
-    } = stored.get(meeting.row.id) ?? {};
-    const isFree = occasion === "UNCHOSEN";
-    const held = copy ? match(fact, copy, isFree ? null : kept, occasion === "RECORDED") : matchUnconnected(fact);
-    const found = meeting.row.cancelledAt === null ? held : cancelled(held);
-    const fingerprint = fingerprintOf(copyId, found);
-    const before = isFree ? null : lastDeal;
-    const isUnknown = meeting.row.cancelledAt !== null || copy === null || copy.unread.length > 0;
-    return { meeting, copyId, match: found, fingerprint, storedFingerprint, before, storedDealId, isUnknown };
+  const isFree = occasion === "UNCHOSEN";
+  const found = each.map(({ meeting, fact, was }) => {
+    const weight = WEIGHT * (fact.attendees.length + (copy ? copy.persons.length + copy.deals.length : 0));
+    return inSlice(weight, (): FoundMatch => {
+      const kept = isFree ? null : (was?.kept ?? null);
+      const held = copy ? match(fact, copy, kept, occasion === "RECORDED") : matchUnconnected(fact);
+      const found = meeting.row.cancelledAt === null ? held : cancelled(held);
+      const before = isFree ? null : (was?.lastDeal ?? null);
+      const isUnknown = meeting.row.cancelledAt !== null || copy === null || copy.unread.length > 0;
+      return { meeting, copyId, match: found, fingerprint: fingerprintOf(copyId, found), was, before, isUnknown };
+    });
   });
+  return Promise.all(found);
 }
 
 function factOf({ row, attendees }: MatchableMeeting): MeetingFact {

@@ -201,7 +201,7 @@ export async function replaceReadable(
   );
   // By a statement of its own: a cluster sends what an INSERT of no table's rows returns to a node without the parameters.
   const first = await rows<{ id: number }>(
-    `SELECT DISTINCT r."crmId" AS id FROM ${READABLE} WHERE r.entity = 'DEAL' AND ${isMatched('r."crmId"')} IS NULL`,
+    `SELECT d.id FROM (SELECT DISTINCT r."crmId" FROM ${READABLE} WHERE r.entity = 'DEAL') d (id) WHERE ${isMatched("d.id")} IS NULL`,
     [tenantId, copyId, stored],
     { id: "number" },
   );

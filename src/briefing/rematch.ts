@@ -1,6 +1,7 @@
 import { liveCopyId } from "../connections/connection";
+import type { RematchProgress } from "../connections/copies";
 import { CONNECTION_CHANGED, notify } from "../database/between-processes";
-import type { CopyScope, Database, TenantScope } from "../database/database";
+import type { Database, TenantScope } from "../database/database";
 import { SyncedCopyRow } from "../entities/connection";
 import type { MeetingAttendeeRow, MeetingRow } from "../entities/meeting";
 import type { SyncResource } from "../entities/sync-run";
@@ -76,7 +77,7 @@ export class Rematching {
     for (let last: PagePosition | null | undefined = null; last !== undefined; ) {
       const page = await readMeetingsSince(scope, since, last, BATCH);
       if (total > 0) await tellProgress(scope, copyId, { done, total });
-      if (page.length > 0) await rematch((await findOutdated(scope, page)).map(({ row }) => row.id));
+      for (const some of fewAtOnce(page)) await rematch((await findOutdated(scope, some)).map(({ row }) => row.id));
       if (stop.aborted) return false;
       done = Math.min(done + page.length, total);
       last = page.length < BATCH ? undefined : page.at(-1)?.row;
@@ -116,6 +117,19 @@ export class Rematching {
   }
 }
 
+/** Attendees who are compared with all that they lead to together: for a page of town halls that grew with its square. */
+const ATTENDEES = 1_000;
+
+function* fewAtOnce(page: readonly MatchableMeeting[]): Generator<MatchableMeeting[]> {
+  let some: MatchableMeeting[] = [];
+  for (const meeting of page) {
+    some.push(meeting);
+    if (some.reduce((sum, { attendees }) => sum + attendees.length, 0) < ATTENDEES && meeting !== page.at(-1)) continue;
+    yield some;
+    some = [];
+  }
+}
+
 /** How many meetings begin after `since` (null: all). */
 async function countMeetingsSince({ tenantId, rows }: TenantScope, since: Date | null): Promise<number> {
   const [found] = await rows<{ total: number }>(
@@ -151,11 +165,6 @@ async function readMeetingsSince(
   return found.map((row) => ({ row, attendees: byMeeting.get(row.id) ?? [] }));
 }
 
-export interface RematchProgress {
-  done: number;
-  total: number;
-}
-
 /** @param progress null: it is over */
 async function tellProgress(
   { tenantId, rows }: TenantScope,
@@ -168,13 +177,6 @@ async function tellProgress(
     progress?.done ?? null,
     progress?.total ?? null,
   ]);
-}
-
-/** null: no meetings are being matched again. */
-export async function readRematchProgress({ tenantId, copyId, typed }: CopyScope): Promise<RematchProgress | null> {
-  const copy = await typed((orm) => orm.findOneBy(SyncedCopyRow, { tenantId, id: copyId }));
-  if (!copy || copy.rematchDone === null || copy.rematchTotal === null) return null;
-  return { done: copy.rematchDone, total: copy.rematchTotal };
 }
 
 interface Due {

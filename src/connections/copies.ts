@@ -194,3 +194,15 @@ const NOTES = `
   WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
     SELECT ctid FROM note WHERE tenant_id = $1 AND copy_id = $2 AND person_id = $3 AND content <> ${WITHOUT_TEXT} LIMIT $4))
   RETURNING 1 AS changed`;
+
+export interface RematchProgress {
+  done: number;
+  total: number;
+}
+
+/** null: no meetings are being matched again. */
+export async function readRematchProgress({ tenantId, copyId, typed }: CopyScope): Promise<RematchProgress | null> {
+  const copy = await typed((orm) => orm.findOneBy(SyncedCopyRow, { tenantId, id: copyId }));
+  if (!copy || copy.rematchDone === null || copy.rematchTotal === null) return null;
+  return { done: copy.rematchDone, total: copy.rematchTotal };
+}

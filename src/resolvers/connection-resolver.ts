@@ -1,8 +1,8 @@
 import { Arg, Ctx, FieldResolver, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
 import { maySeeVisibility } from "../auth/policies";
 import { readPipelines, readUsers } from "../briefing/records";
-import { readRematchProgress } from "../briefing/rematch";
 import { readGaps } from "../connections/completeness";
+import { readRematchProgress } from "../connections/copies";
 import { type CrmStop, messageOfStop } from "../connections/crm-stops";
 import { grantEndsAt } from "../connections/grants";
 import { readVisibility, type Visibility } from "../connections/visibility";

@@ -105,6 +105,36 @@ test("looking through meetings that a sync does not touch costs one set of state
   expect(await statements(rematch)).toBeLessThanOrEqual(3);
 });
 
+// Seen red: a page of fifty town halls was compared with all that their attendees lead to in one turn, of seconds.
+test("looking through town halls serves others between two, and holds what few of them lead to at once", async () => {
+  const everyone = [...simulator.company.persons.values()].flatMap(({ emails }) => emails.map(({ value }) => value));
+  const hall = [
+    ...everyone.filter((value) => value.trim()),
+    ...Array.from({ length: 400 }, (_, index) => `guest${index}@hall.example`),
+  ].slice(0, 400);
+  for (let index = 0; index < 9; index += 1) await recordMeeting(service, hall);
+  await database.query("UPDATE synced_copy SET rematched_at = now() - interval '1 hour', matched_as_whole = true");
+  await database.query("UPDATE sync_run SET finished_at = now()");
+  await database.query("UPDATE sync_step SET written = 1");
+  let [inDatabase, turns, sets, isOver] = [0, 0, 0, false];
+  const turn = () => {
+    if (inDatabase === 0) turns += 1;
+    if (!isOver) setImmediate(turn);
+  };
+  const observe = async <T>(text: string, run: () => Promise<T>) => {
+    if (text.includes("taking_part")) sets += 1;
+    inDatabase += 1;
+    return run().finally(() => {
+      inDatabase -= 1;
+    });
+  };
+  turn();
+  await rematch(new Database(database.dataSource, { observe }));
+  isOver = true;
+  expect(sets).toBeGreaterThanOrEqual(3);
+  expect(turns).toBeGreaterThan(2);
+});
+
 // Seen red: while a list was refused for long, each run looked through all meetings that there are.
 test("against a copy that is not whole all meetings are matched once, and once more when it is", async () => {
   const set = (sql: string) => database.query(`${sql} WHERE tenant_id = $1`, [actor.tenantId]);

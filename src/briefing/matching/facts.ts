@@ -166,9 +166,9 @@ export function findCandidates(
     if (standing === null) return [];
     const among = (id: number) => deal.personIds.includes(id);
     const several = deciding.ambiguous.filter((ids) => ids.some(among));
-    const all = [...deciding.certain, ...several.flat()];
-    const surely = several.filter((ids) => ids.every((id) => among(id) && all.indexOf(id) === all.lastIndexOf(id)));
-    const takingPart = [...deciding.certain].filter(among).length + surely.length;
+    const isOnce = (id: number) => !deciding.certain.has(id) && several.filter((ids) => ids.includes(id)).length === 1;
+    const surely = several.filter((ids) => ids.every((id) => among(id) && isOnce(id)));
+    const takingPart = deal.personIds.filter((id) => deciding.certain.has(id)).length + surely.length;
     return [
       {
         deal,
