@@ -19,8 +19,10 @@ import { type RunFailure, RunLostError } from "./failures";
 
 /** A worker that says nothing for this long has lost its run. */
 export const LEASE_MS = 30 * SECOND_MS;
-/** Clocks of processes differ by less than a lease: one that ends later than this was given by a clock that was far ahead. */
-const LONGEST_LEASE_MS = 2 * LEASE_MS;
+/** SQL: from now on. The database's clock is the one that all workers share; theirs may be minutes apart. */
+const LEASE_UNTIL = `statement_timestamp() + interval '${LEASE_MS} milliseconds'`;
+/** SQL: nobody holds the run. A lease that ends later than any is given was given by another server's clock. */
+export const LEASE_IS_OVER = `lease_until NOT BETWEEN statement_timestamp() AND statement_timestamp() + interval '${2 * LEASE_MS} milliseconds'`;
 
 const RUN_REF = z.object({ tenantId: z.int(), runId: z.string() });
 export type RunRef = z.infer<typeof RUN_REF>;
@@ -35,7 +37,7 @@ export interface ClaimedRun extends RunRef {
   copyId: number;
   kind: SyncKind;
   leaseId: string;
-  /** As far as this worker knows; a frozen one finds it in the past. */
+  /** By this worker's clock, counted from before it asked; a frozen one finds it in the past. */
   leaseUntil: Date;
   /** When its watchers were last told of it, by a clock that nobody sets. */
   toldAt: number;
@@ -46,18 +48,15 @@ export function enqueueSync(scope: TenantScope, runId: string, runAt: Date | nul
   return enqueueJob(scope, SYNC_RUN, { tenantId: scope.tenantId, runId }, runAt);
 }
 
-/** Between these moments a worker's lease holds; before and after them there is none. */
-export const leasesHold = (now: Date): [from: Date, until: Date] => [now, new Date(now.getTime() + LONGEST_LEASE_MS)];
-
 /** Takes a queued run, or one whose worker's lease is over. null: it is another worker's, or finished. */
 export async function claimRun({ tenantId, rows }: TenantScope, runId: string, now: Date): Promise<ClaimedRun | null> {
   const leaseId = randomUUID();
   const leaseUntil = new Date(now.getTime() + LEASE_MS);
   const [run] = await rows<{ copyId: number; kind: SyncKind }>(
-    `UPDATE sync_run SET state = 'RUNNING', started_at = coalesce(started_at, $3), lease_id = $4, lease_until = $5
-     WHERE tenant_id = $1 AND id = $2 AND (state = 'QUEUED' OR (state = 'RUNNING' AND lease_until NOT BETWEEN $6 AND $7))
+    `UPDATE sync_run SET state = 'RUNNING', started_at = coalesce(started_at, $3), lease_id = $4, lease_until = ${LEASE_UNTIL}
+     WHERE tenant_id = $1 AND id = $2 AND (state = 'QUEUED' OR (state = 'RUNNING' AND ${LEASE_IS_OVER}))
      RETURNING copy_id AS "copyId", kind`,
-    [tenantId, runId, now, leaseId, leaseUntil, ...leasesHold(now)],
+    [tenantId, runId, now, leaseId],
     { copyId: "number", kind: "text" },
   );
   return run ? { tenantId, runId, leaseId, leaseUntil, ...run, toldAt: 0 } : null;
@@ -84,14 +83,14 @@ export async function extendLease(scope: TenantScope, run: ClaimedRun, now: Date
   const leaseUntil = new Date(now.getTime() + LEASE_MS);
   const [held] = await scope.rows<Held>(
     `WITH extended AS (
-       UPDATE sync_run SET lease_until = $4 WHERE tenant_id = $1 AND id = $2 AND lease_id = $3 AND state = 'RUNNING'
-         AND EXISTS (SELECT 1 FROM connection c WHERE c.tenant_id = $1 AND c.copy_id = $5 AND c.state = 'CONNECTED')
+       UPDATE sync_run SET lease_until = ${LEASE_UNTIL} WHERE tenant_id = $1 AND id = $2 AND lease_id = $3 AND state = 'RUNNING'
+         AND EXISTS (SELECT 1 FROM connection c WHERE c.tenant_id = $1 AND c.copy_id = $4 AND c.state = 'CONNECTED')
        RETURNING 1
      )
-     SELECT EXISTS (SELECT 1 FROM matched_record m WHERE m.tenant_id = $1 AND m.copy_id = $5 AND m.entity = 'DEAL') AS "hasMatchedDeals",
+     SELECT EXISTS (SELECT 1 FROM matched_record m WHERE m.tenant_id = $1 AND m.copy_id = $4 AND m.entity = 'DEAL') AS "hasMatchedDeals",
        EXISTS (SELECT 1 FROM kept_out_address k WHERE k.tenant_id = $1) AS "keepsOut"
      FROM extended WHERE ${ORDER_DECIDES}`,
-    [scope.tenantId, run.runId, run.leaseId, leaseUntil, run.copyId],
+    [scope.tenantId, run.runId, run.leaseId, run.copyId],
     { hasMatchedDeals: "flag", keepsOut: "flag" },
   );
   if (!held) return null;

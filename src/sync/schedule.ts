@@ -17,7 +17,7 @@ import type { RunFailure } from "./failures";
 import { areDealsOfMeetingsDue } from "./participant-queue";
 import { askWhole, endRests, forgetPasses } from "./passes";
 import * as plan from "./plan";
-import { cancelRuns, enqueueSync, leasesHold, type RunRef, SYNC_RUN } from "./runs";
+import { cancelRuns, enqueueSync, LEASE_IS_OVER, type RunRef, SYNC_RUN } from "./runs";
 import * as rows from "./schedule-rows";
 
 const ORPHAN = { tenantId: "number", runId: "text" } as const;
@@ -32,11 +32,11 @@ export const SYNC_DUE: JobKind<TenantRef> = {
 };
 /** A job that was taken so long ago, of something that has not begun, has gone with the worker that took it. */
 const UNCLAIMED_MS = MINUTE_MS;
-/** Runs that a worker has died with: $1 to $2 an unclaimed one may still be taken, $3 to $4 a lease holds. */
+/** Runs that a worker has died with: $1 to $2 an unclaimed one may still be taken. */
 const ORPHANS = `
   WITH late AS MATERIALIZED (
     SELECT tenant_id, id, state FROM sync_run
-    WHERE (state = 'RUNNING' AND lease_until NOT BETWEEN $3 AND $4)
+    WHERE (state = 'RUNNING' AND ${LEASE_IS_OVER})
       OR (state = 'QUEUED' AND queued_at NOT BETWEEN $1 AND $2)
   )
   SELECT tenant_id AS "tenantId", id AS "runId" FROM late
@@ -203,7 +203,7 @@ export class Schedule {
     };
     const tenants = (sql: string, parameters: readonly unknown[]) =>
       database.acrossTenants<{ tenantId: number }>(sql, parameters, { tenantId: "number" });
-    const orphans = await database.acrossTenants<RunRef>(ORPHANS, [since, soon, ...leasesHold(now)], ORPHAN);
+    const orphans = await database.acrossTenants<RunRef>(ORPHANS, [since, soon], ORPHAN);
     await forEachLogged(orphans, takeOver, logger);
     const latest = new Date(now.getTime() + plan.longestWaitMs(intervalMs));
     await forEachLogged(await tenants(MISSED, [since, latest]), makeUpFor, logger);

@@ -3,6 +3,7 @@ import { Budget } from "../../src/connections/budget";
 import { moveToNeedsReauthorization } from "../../src/connections/connection";
 import { Database } from "../../src/database/database";
 import { createLogger } from "../../src/platform/logger";
+import { claimRun, extendLease } from "../../src/sync/runs";
 import { Schedule } from "../../src/sync/schedule";
 import type { ActorClaims } from "../support/actors";
 import { copiedIds, visibleIds } from "../support/copy";
@@ -219,6 +220,27 @@ test("a worker that dies while its clock is in 2100 keeps nobody from going on: 
   const { next_sync_at: planned } = await connectionOf(as);
   expect(minutesUntil(planned)).toBeGreaterThan(0);
   expect(minutesUntil(planned)).toBeLessThanOrEqual(66);
+});
+
+// Seen red with leases by the workers' own clocks: the first look of one that was ahead took the run, and the other's page was lost.
+test("a worker whose clock is minutes ahead, or behind, takes no run of another that lives", async () => {
+  const as = await connected();
+  const scope = db.tenant(await database.tenantId(as.tenant));
+  const [{ id = "" } = {}] = await scope.rows<{ id: string }>(
+    "UPDATE sync_run SET state = 'QUEUED', finished_at = NULL WHERE tenant_id = $1 RETURNING id",
+    [scope.tenantId],
+    { id: "text" },
+  );
+  const run = await claimRun(scope, id, clock());
+  for (const minutes of [5, -10]) {
+    later(minutes * MINUTE);
+    await schedule.sweep();
+    expect(await claimRun(scope, id, clock())).toBeNull();
+  }
+  expect(run && (await extendLease(scope, run, clock()))).not.toBeNull();
+  later(5 * MINUTE);
+  await database.query("UPDATE sync_run SET lease_until = now() - interval '1 s' WHERE id = $1", [id]);
+  expect(await syncEnds(service, as)).toMatchObject({ state: "SUCCEEDED" });
 });
 
 test("five minutes before a meeting begins its activities and notes are read, once", async () => {
