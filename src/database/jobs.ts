@@ -10,6 +10,7 @@ import { forEachLogged, inWork, traced, workFor } from "../platform/work";
 import { openPool, SILENCE_MS } from "./application-role";
 import { keepAsking } from "./between-processes";
 import type { Database, TenantScope } from "./database";
+import { isGivenUp } from "./session";
 import { SESSION_LIMITS } from "./session-limits";
 
 /** A kind of job, as whoever enqueues one and the worker know it. */
@@ -91,9 +92,8 @@ export async function readQueueState(database: Database): Promise<QueueState> {
 const CONCURRENCY = 10;
 /** NOTIFY wakes the worker at once; this is for jobs that become due later. */
 const POLL_MS = 2_000;
-/** After the runner gave up, so that a database that is down is not hammered. */
-const RESTART_MS = 500;
-const SAID_WITHIN_MS = 100;
+/** After the runner gave up, so that a database that is down is not hammered; and for the word that the last job is done. */
+const [RESTART_MS, SAID_WITHIN_MS] = [500, 100];
 
 /** The worker's side of one kind of jobs. */
 export interface JobHandler {
@@ -148,8 +148,9 @@ export async function startJobRunner(url: Secret, handlers: readonly JobHandler[
       noHandleSignals: true,
       taskList: Object.fromEntries(tasks),
       parsedCronItems: [],
-      logger: new WorkerLogger(() => (level, message) => {
-        if (level === "error" && message.startsWith("Failed task")) logger.error({ worker: message }, "a job failed");
+      logger: new WorkerLogger(() => (level, message, meta) => {
+        if (message.startsWith("Failed task") && !isGivenUp(meta?.error))
+          logger.error({ worker: message }, "a job failed");
         else if (level === "error" || level === "warning") logger.warn({ worker: message }, "the job runner warns");
       }),
     });

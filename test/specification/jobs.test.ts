@@ -157,3 +157,22 @@ test("a runner that is stopped leaves no job of those that it has done", async (
   await runner.stop();
   expect(await database.query("SELECT 1 FROM graphile_worker.jobs")).toEqual([]);
 });
+
+// Seen red: each session that was ended under a job was told as a bug of ours.
+test("a job whose session the database ended is tried again, and wakes nobody; one that fails otherwise does", async () => {
+  const tenantId = await database.tenantId("acme");
+  const lines: string[] = [];
+  const logger = pino({ level: "error" }, { write: (line: string) => void lines.push(line) });
+  const handler = handlerOf(THING, ({ thingId }) =>
+    database.query(thingId === "ended" ? "SELECT pg_terminate_backend(pg_backend_pid())" : "SELECT nothing").then(),
+  );
+  const runner = await startJobRunner(database.url, [handler], logger);
+  for (const thingId of ["ended", "broken"])
+    await database.query("SELECT graphile_worker.add_job('look_at_thing', $1)", [{ tenantId, thingId }]);
+  await until("both have failed", async () => {
+    const failed = "SELECT 1 FROM graphile_worker.jobs WHERE last_error ~ 'terminating|nothing'";
+    return (await database.query(failed)).length === 2;
+  });
+  await runner.stop();
+  expect(lines.map((line) => /terminating|nothing/.exec(line)?.[0])).toEqual(["nothing"]);
+});
