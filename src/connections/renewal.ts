@@ -4,6 +4,7 @@ import type { Database, TenantScope } from "../database/database";
 import { heldUpOf } from "../database/session";
 import { type ReauthorizationReason, RenewalAttemptRow } from "../entities/connection";
 import { type Clock, MINUTE_MS, timeLimit } from "../platform/clock";
+import { codeOf } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import {
@@ -30,6 +31,8 @@ const STORE_WITHIN_MS = 30 * MINUTE_MS;
 const STORE_TRIES = 3;
 /** Sooner than another process could be refused the token that this one has used up. */
 const STORE_AGAIN_MS = 250;
+/** PostgreSQL's codes while a database is restored in its place: it takes no sessions, is not there, or has no tables yet. */
+const RESTORING = new Set<unknown>(["55000", "3D000", "42P01"]);
 
 /** Another process renews, or this one was frozen and has lost the right to: nothing was sent and nothing is noted. */
 export class RenewalHeldUpError extends OAuthError {
@@ -67,7 +70,7 @@ export class Renewal {
 
   /**
    * The CRM has rotated the token: what it granted is lost unless it is stored, so a lock or a session that was lost to
-   * a freeze, or a database that is away, is no reason to give up.
+   * a freeze, or a database that is away or being restored, is no reason to give up.
    */
   async #stored(
     tenantId: number,
@@ -81,7 +84,8 @@ export class Renewal {
       try {
         return await this.#store(tenantId, copyId, old, grant, askedAt);
       } catch (error) {
-        if (!heldUpOf(error) || (tries >= STORE_TRIES && isOver())) throw error;
+        const isAway = heldUpOf(error) !== null || RESTORING.has(codeOf(error));
+        if (!isAway || (tries >= STORE_TRIES && isOver())) throw error;
         if (tries === 1) this.parts.logger.warn({ tenantId, err: error }, "a renewed token could not be stored yet");
         await sleep(STORE_AGAIN_MS);
       }
