@@ -1,5 +1,5 @@
 import { recordAudit } from "../auth/policies";
-import { lockMeeting, matchMeetings } from "../briefing/match-meeting";
+import { lockMeeting, lockMeetings, matchMeetings } from "../briefing/match-meeting";
 import { searchTextOf } from "../briefing/meeting-rows";
 import { hangingOn, judgeChanged } from "../briefing/quiet/stored-silence";
 import { lockConnection, moveToNotConnected } from "../connections/connection";
@@ -54,7 +54,7 @@ export async function erasePerson(
   let texts = await eraseOwnTexts(scope, person);
   for (const one of textsOf(database)) for (const pair of patterns) texts += await eraseMentions(scope, one, pair);
   for (const meetingId of person.meetingIds) await leaveMeeting(parts, scope, person, meetingId);
-  for (const { copyId, crmId } of person.records) await removePerson(parts, scope, copyId, crmId);
+  for (const record of person.records) await removePerson(parts, scope, person, record);
   await eraseUsers(scope, person);
   await scope.transaction((held) => recordAudit(held, logger, { action: "PERSON_ERASED", actor: null, at: clock() }));
   const records = person.records.filter(({ name }) => name !== null).length;
@@ -149,8 +149,13 @@ function leaveMeeting(
 }
 
 /** The synced person with its addresses; meetings that knew it otherwise and deals that hung on it are looked at again. */
-function removePerson({ clock }: ErasingParts, scope: TenantScope, copyId: number, crmId: number): Promise<void> {
-  return scope.transaction(async (held) => {
+async function removePerson(
+  parts: ErasingParts,
+  scope: TenantScope,
+  person: Person,
+  { copyId, crmId }: Person["records"][number],
+): Promise<void> {
+  const inHand = await scope.transaction(async (held) => {
     const copy = { ...held, copyId };
     const isLive = await holdCopyToJudge(held, copyId);
     const before = isLive ? await hangingOn(copy, "PERSONS", [crmId]) : [];
@@ -160,17 +165,20 @@ function removePerson({ clock }: ErasingParts, scope: TenantScope, copyId: numbe
       [held.tenantId, copyId, crmId],
       { id: "text" },
     );
+    const knowing = known.map(({ id }) => id);
     await removeErased(copy, crmId);
-    for (const { id } of known) {
-      const meeting = await lockMeeting(held, id);
-      if (meeting) await matchMeetings(held, [meeting], clock(), "SYNCED");
-    }
-    if (!isLive) return;
+    // Who records a meeting holds it and waits for the copy: nobody is waited for here.
+    const free = await lockMeetings(held, knowing);
+    for (const meeting of free) await matchMeetings(held, [meeting], parts.clock(), "SYNCED");
+    const inHand = knowing.filter((id) => !free.some(({ row }) => row.id === id));
+    if (!isLive) return inHand;
     // Those that are matched still: of one that is matched no more would be forgotten what was told of it last.
     const deals = before.map(({ dealId }) => dealId);
     const left = (await hangingOn(copy, "DEALS", deals)).map(({ dealId }) => dealId);
-    await judgeChanged(copy, "PERSONS", [crmId], left, clock());
+    await judgeChanged(copy, "PERSONS", [crmId], left, parts.clock());
+    return inHand;
   });
+  for (const id of inHand) await leaveMeeting(parts, scope, person, id);
 }
 
 /** What proves that a tenant was erased, and when; nothing else of it stays but its name and number. */

@@ -1,6 +1,13 @@
+import { lockMeeting } from "../../src/briefing/match-meeting";
+import { holdCopyToJudge } from "../../src/connections/copies";
+import { KeepOut } from "../../src/connections/keep-out";
+import { Database } from "../../src/database/database";
+import { erasePerson } from "../../src/operator/erasure";
+import { Keyring } from "../../src/platform/keyring";
+import { createLogger } from "../../src/platform/logger";
 import { writeNote } from "../support/notes";
 import { countStatements, transactions } from "../support/statements";
-import { recordMeeting, syncAgain } from "../support/stories";
+import { recordMeeting, syncAgain, until } from "../support/stories";
 import { useCrm } from "../support/world";
 
 let aheadMs = 0;
@@ -23,4 +30,34 @@ test("whoever writes a note and a sync that reads it lock the receipt first, and
   expect(await orders(() => writeNote(service, { meetingId }))).toEqual([first]);
   aheadMs += 3_600_000;
   expect(await orders(() => syncAgain(service, database))).toEqual([first]);
+}, 60_000);
+
+// Seen red: the erasure held the copy and waited for the meeting, whose recording held it and waited for the copy. PostgreSQL
+// ended one of the two: who recorded was told to try again, or the operator of a deadlock.
+test("who erases a person waits for no meeting with the copy in hand, and matches anew one that is recorded meanwhile", async () => {
+  const { freeMail, singleDeal } = simulator.company.stories;
+  const service = await world.startService({ roles: ["api"] });
+  const { id } = await recordMeeting(service, [singleDeal.email]);
+  const meetingId = Buffer.from(id, "base64url").toString().split(":")[1] ?? "";
+  const db = new Database(database.dataSource);
+  const scope = db.tenant(await database.tenantId("acme"));
+  const [{ copyId = 0 } = {}] = await database.query<{ copyId: number }>(`SELECT copy_id AS "copyId" FROM connection`);
+  const knows = "FROM matched_record WHERE entity = 'PERSON' AND crm_id = $1 AND meeting_id = $2";
+  const known = [freeMail.personId, meetingId];
+  await database.query(
+    `INSERT INTO matched_record (tenant_id, copy_id, entity, crm_id, meeting_id) SELECT tenant_id, $3, 'PERSON', $1, $2
+     FROM connection`,
+    [...known, copyId],
+  );
+  const keepOut = new KeepOut(new Keyring(world.config.encryptionKeys));
+  const parts = { database: db, keepOut, clock, logger: createLogger("silent") };
+  let erasing: Promise<unknown> | undefined;
+  await scope.transaction(async (held) => {
+    await lockMeeting(held, meetingId);
+    erasing = erasePerson(parts, scope.tenantId, freeMail.email, false);
+    await until("the erasure waits for the meeting", async () => (await database.lockWaits()).length > 0);
+    expect(await holdCopyToJudge(held, Number(copyId))).toBe(true);
+  });
+  expect(await erasing).toMatchObject({ records: 1 });
+  expect(await database.query(`SELECT 1 ${knows}`, known)).toEqual([]);
 }, 60_000);
