@@ -135,6 +135,8 @@ export interface CallParts {
   pacer?: Pacer;
   /** Called right before each request is written; it throws where the caller has lost what it works on. */
   mayBegin?: () => void;
+  /** Looked at while a request waits for a socket; where it rejects, that is not sent. */
+  mayWait?: () => Promise<void>;
   reservation?: Reservation;
   /** Calls off requests in hand, which read; their answers are not waited for any more. */
   stop?: AbortSignal;
@@ -150,7 +152,7 @@ export interface Call extends Address {
 
 /** How a call becomes a request: paid, paced, with a token, and its answer sorted. */
 export class Calls {
-  readonly #parts: Required<Omit<CallParts, "mayBegin" | "stop">> & Pick<CallParts, "mayBegin" | "stop">;
+  readonly #parts: CallParts & Required<Pick<CallParts, "pacer" | "reservation">>;
 
   constructor(parts: CallParts) {
     this.#parts = {
@@ -189,7 +191,7 @@ export class Calls {
   }
 
   #request({ method, path, query = {}, body }: Call, token: Secret): CrmRequest {
-    const { baseUrl, mayBegin, stop } = this.#parts;
+    const { baseUrl, mayBegin, mayWait, stop } = this.#parts;
     const url = new URL(baseUrl + path);
     for (const [name, value] of Object.entries(query)) if (value !== null) url.searchParams.set(name, String(value));
     const headers: Record<string, string> = {
@@ -197,7 +199,7 @@ export class Calls {
       accept: "application/json",
     };
     if (body) headers["content-type"] = "application/json";
-    return { method, url: url.href, headers, body: body && JSON.stringify(body), mayBegin, stop };
+    return { method, url: url.href, headers, body: body && JSON.stringify(body), mayBegin, mayWait, stop };
   }
 }
 

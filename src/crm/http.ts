@@ -41,6 +41,8 @@ export interface CrmRequest {
    * may be sent any more, and then nothing is.
    */
   mayBegin?: () => void;
+  /** Looked at while it waits for a socket: where it rejects, nothing is sent any more. */
+  mayWait?: () => Promise<void>;
   /** Ends the wait for an answer that nobody needs any more; only for what reads. */
   stop?: AbortSignal;
   /** An answer that came while this process was frozen counts, however late it is read. */
@@ -104,7 +106,7 @@ export class CrmHttp {
     }
   }
 
-  async #send({ url, mayBegin, readLate = false, stop, ...asked }: CrmRequest): Promise<CrmAnswer> {
+  async #send({ url, mayBegin, mayWait, readLate = false, stop, ...asked }: CrmRequest): Promise<CrmAnswer> {
     const isLate = timeLimit(this.clock, ANSWER_TIMEOUT_MS);
     let endLimits = () => {};
     let looks: NodeJS.Timeout | undefined;
@@ -113,7 +115,8 @@ export class CrmHttp {
       const { status, headers, body } = await new Promise<Whole>((came, failed) => {
         const answer = new Answer(mayBegin, came, failed);
         endLimits = limitAnswer(answer, stop);
-        const look = () => answer.isUnsent && this.mayCall().catch((error) => answer.isUnsent && answer.callOff(error));
+        const mayStill = () => Promise.all([this.mayCall(), mayWait?.()]);
+        const look = () => answer.isUnsent && mayStill().catch((error) => answer.isUnsent && answer.callOff(error));
         looks = setInterval(look, WAITING_LOOK_MS);
         this.#agent.dispatch({ ...asked, origin, path: pathname + search }, answer);
       });

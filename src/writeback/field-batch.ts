@@ -7,7 +7,7 @@ import type { MatchedEntity } from "../entities/meeting";
 import type { FieldMappingRow, FieldWriteRow, StoredWriteErrorCode } from "../entities/writeback";
 import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
 import { isApplied, readValue } from "./field-values";
-import { certainFailureOf, type WriteFailure, type WriteOutcome } from "./outcomes";
+import { certainFailureOf, inSight, type WriteFailure, type WriteOutcome } from "./outcomes";
 import {
   type AskedTarget,
   type ChoiceRefusal,
@@ -17,7 +17,6 @@ import {
   type TargetsRefusal,
   targetOf,
 } from "./targets";
-import { inSight } from "./writing";
 
 export interface AskedField {
   entity: MatchedEntity;

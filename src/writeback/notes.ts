@@ -14,7 +14,7 @@ import { type Keyring, UnsealError } from "../platform/keyring";
 import { isLinkOut, safeHtml } from "../platform/safe-html";
 import { inSlice } from "../platform/work";
 import { type LookedUp, LookUps, mayMissReceipts } from "./look-ups";
-import { certainFailureOf, type Found, verdictOf, type WriteFailure } from "./outcomes";
+import { certainFailureOf, type Found, inSight, verdictOf, type WriteFailure } from "./outcomes";
 import { makeReceipts, NOTE } from "./receipts";
 import { type AskedTarget, type ChoiceRefusal, holdTargets, type TargetsRefusal, targetOf } from "./targets";
 import {
@@ -22,7 +22,6 @@ import {
   callsToWrite,
   hashOf,
   type Intent,
-  inSight,
   settleFound,
   type WritebackParts,
   Writing,

@@ -1,6 +1,8 @@
 import { ConnectionGoneError, NeedsReauthorizationError } from "../connections/connection";
+import type { CrmApi } from "../crm/api";
 import { CrmError, type CrmFailure, explain, stopBehind } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
+import type { CrmRecordRef } from "../crm/parsing/fields";
 import type { TenantScope } from "../database/database";
 import type { StoredWriteErrorCode } from "../entities/writeback";
 import { MINUTE_MS, SECOND_MS } from "../platform/clock";
@@ -57,7 +59,7 @@ const IN_THE_BIN: WriteFailure = {
   message: "The record is deleted in the CRM. Restore it there, or choose another record.",
 };
 /** Said of a record that no list shows, where the CRM refuses what is written to it as it would refuse a wrong value. */
-export const OUT_OF_SIGHT: WriteFailure = {
+const OUT_OF_SIGHT: WriteFailure = {
   code: "RECORD_NOT_FOUND",
   message:
     "The record is archived or deleted in the CRM, or the authorizing user no longer sees it. Bring it back there, or choose another record.",
@@ -102,6 +104,16 @@ function refusalOf({ code, detail: { neverSent, status, crmCode } }: CrmError): 
   if (crmCode?.endsWith("_DELETED")) return IN_THE_BIN;
   if (code === "REFUSED") return status === 403 ? FORBIDDEN : REJECTED;
   return REFUSALS[code] ?? null;
+}
+
+/** What was rejected may be right, and its record out of sight: the list tells. A look that fails says nothing. */
+export async function inSight(
+  api: Pick<CrmApi, "isShown">,
+  record: CrmRecordRef,
+  failure: WriteFailure | null,
+): Promise<WriteFailure | null> {
+  const isDoubted = failure?.code === "VALUE_REJECTED" && !(await api.isShown(record).catch(() => true));
+  return isDoubted ? OUT_OF_SIGHT : failure;
 }
 
 /** Whatever the CRM, its token endpoint or a connection that has just ended may answer: the next look-up asks again. */

@@ -2,18 +2,17 @@ import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Actor } from "../auth/actor";
 import { type PolicyRefusal, refusalToWrite, refusedByPolicy } from "../auth/policies";
+import { ConnectionGoneError, connectedCopyId, NOT_CONNECTED } from "../connections/connection";
 import { CrmApi, type TokenSource } from "../crm/api";
-import type { Reservation } from "../crm/calls";
+import type { CallParts, Reservation } from "../crm/calls";
 import type { CrmHttp } from "../crm/http";
-import type { CrmRecordRef } from "../crm/parsing/fields";
 import type { Database } from "../database/database";
 import type { WriteReceipt } from "../entities/writeback";
 import { type Clock, timeLimit } from "../platform/clock";
 import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
-import type { Found, WriteFailure } from "./outcomes";
-import { AWAITED_MS, BEGIN_WITHIN_MS, NotSentInTimeError, OUT_OF_SIGHT } from "./outcomes";
+import { AWAITED_MS, BEGIN_WITHIN_MS, type Found, NotSentInTimeError } from "./outcomes";
 import { findReceipts, ReceiptGoneError, settle, type WriteKind } from "./receipts";
 
 /** What writing to the CRM and looking up what became of it are made with. */
@@ -58,12 +57,13 @@ const RECEIPT_GONE = refused(
   "Its receipt is gone: your organization was erased here meanwhile, or the database was restored. The CRM may hold it: look there, or ask again with the same key.",
 );
 
-/** Calls through the connection of a copy. @param mayBegin asked right before each request goes on the wire */
-export function callsOf(parts: WritebackParts, tenantId: number, copyId: number, mayBegin?: () => void): CrmApi {
+/** Calls through the connection of a copy. @param may what keeps each request from the wire */
+export function callsOf(parts: WritebackParts, tenantId: number, copyId: number, may: MayCall = {}): CrmApi {
   const { http, crmBaseUrl, tokensOf, reservationOf } = parts;
   const [tokens, reservation] = [tokensOf(tenantId, copyId), reservationOf?.(tenantId, copyId)];
-  return new CrmApi({ http, baseUrl: crmBaseUrl, tokens, mayBegin, reservation });
+  return new CrmApi({ http, baseUrl: crmBaseUrl, tokens, ...may, reservation });
 }
+type MayCall = Pick<CallParts, "mayBegin" | "mayWait">;
 
 /**
  * Calls that write what a receipt says. Waiting for a token or for a socket may take long, and a frozen process does not
@@ -71,19 +71,15 @@ export function callsOf(parts: WritebackParts, tenantId: number, copyId: number,
  */
 export function callsToWrite(parts: WritebackParts, { tenantId, copyId, requestedAt }: WriteReceipt): CrmApi {
   const isOver = timeLimit(parts.clock, BEGIN_WITHIN_MS, requestedAt);
-  return callsOf(parts, tenantId, copyId, () => {
+  const mayBegin = () => {
     if (isOver()) throw new NotSentInTimeError("It was not sent within a minute of its receipt.");
-  });
-}
-
-/** What was rejected may be right, and its record out of sight: the list tells. A look that fails says nothing. */
-export async function inSight(
-  api: Pick<CrmApi, "isShown">,
-  record: CrmRecordRef,
-  failure: WriteFailure | null,
-): Promise<WriteFailure | null> {
-  const isDoubted = failure?.code === "VALUE_REJECTED" && !(await api.isShown(record).catch(() => true));
-  return isDoubted ? OUT_OF_SIGHT : failure;
+  };
+  const mayWait = async () => {
+    // Where the database does not say, nothing is known to have ended.
+    const present = await connectedCopyId(parts.database.tenant(tenantId)).catch(() => copyId);
+    if (present !== copyId) throw new ConnectionGoneError(NOT_CONNECTED.message);
+  };
+  return callsOf(parts, tenantId, copyId, { mayBegin, mayWait });
 }
 
 /** Settles a receipt by what the CRM certainly did, and brings what was seen into the copy at once. */

@@ -1,10 +1,13 @@
+import { CrmHttp } from "../../src/crm/http";
 import { rowsOfCopy } from "../support/dump";
+import { askedNote, posts, seller } from "../support/notes";
 import { completeConsent, connect, dataOf, recordMeeting, startConsent, syncEnds, until } from "../support/stories";
 import { useService } from "../support/world";
+import { startWriteback } from "../support/writeback";
 
 // Seen red with: a consent that is forgotten when it is used up; rows stored without a look whether the copy is live.
 
-const { simulator, database, service } = useService({ deals: 10 });
+const { world, simulator, database, service } = useService({ deals: 10 });
 afterEach(() => simulator.control.clearFaults());
 const DISCONNECT = "mutation { disconnect { ... on DisconnectSuccess { connection { state } } } }";
 
@@ -41,4 +44,30 @@ test("a meeting that is being matched while someone disconnects brings no row of
   await other.release();
   await pending;
   expect(await rowsOfCopy(database, copyId)).toEqual({});
+});
+
+// Seen red: it was sent, up to a minute after the disconnect, as soon as a socket was free.
+test("a note that waits for a socket while someone disconnects is never sent, and says so", async () => {
+  await connect(service, simulator);
+  await syncEnds(service);
+  const { id } = await recordMeeting(service, [simulator.company.stories.singleDeal.email]);
+  const http = new CrmHttp();
+  const writeback = await startWriteback(world.config, undefined, { http });
+  world.cleanup(() => writeback.close());
+  const me = "/api/v1/users/me";
+  simulator.log.clear();
+  const letGo = simulator.control.fail({ match: me, with: { kind: "hang" } });
+  const inHand = Array.from({ length: 128 }, () =>
+    http.send({ method: "GET", url: `${simulator.url}${me}`, headers: {} }),
+  );
+  await until("every socket is taken", async () => simulator.log.of("GET", me).length === inHand.length);
+  const waiting = writeback.notes.write(await seller(database), askedNote(id, "waits"));
+  await until("its receipt is there", async () => (await database.query("SELECT 1 FROM note_write")).length === 1);
+  dataOf(await service.ask(DISCONNECT));
+  const late = setTimeout(letGo, 5_000);
+  expect(await waiting).toMatchObject({ value: { state: "FAILED", errorCode: "NEEDS_REAUTHORIZATION" } });
+  clearTimeout(late);
+  letGo();
+  await Promise.all(inHand);
+  expect(posts(simulator)).toEqual([]);
 });
