@@ -4,6 +4,7 @@ import { basicOf, OAuthError } from "../crm/oauth";
 import { jsonOf } from "../crm/parsing/values";
 import type { Database } from "../database/database";
 import { enqueueJob, type JobKind } from "../database/jobs";
+import { heldUpOf } from "../database/session";
 import type { CrmConfig } from "../platform/config";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
@@ -41,8 +42,11 @@ export interface UninstallParts {
   metrics: Metrics;
 }
 
-/** TAKEN: one renewal for each connection of that user is on its way. UNKNOWN: there is none that could be renewed. */
-export type UninstallOutcome = "TAKEN" | "UNKNOWN" | "UNREADABLE";
+/**
+ * TAKEN: one renewal for each connection of that user is on its way. UNKNOWN: there is none that could be renewed. HELD_UP:
+ * the database was away, and the CRM may say it again.
+ */
+export type UninstallOutcome = "TAKEN" | "UNKNOWN" | "UNREADABLE" | "HELD_UP";
 
 /**
  * The CRM says that a user has uninstalled the app. It says so once, late, or to a connection that was made anew since, so
@@ -67,8 +71,13 @@ export class Uninstalls {
   async take(body: string): Promise<UninstallOutcome> {
     const { crm, logger, metrics } = this.parts;
     const read = callbackOf(crm.clientId).safeParse(jsonOf(body));
-    const begun = read.success ? await this.#doubt(read.data.company_id, read.data.user_id) : 0;
-    const outcome = !read.success ? "UNREADABLE" : begun > 0 ? "TAKEN" : "UNKNOWN";
+    const heldUp = (error: unknown) => {
+      if (!heldUpOf(error)) throw error;
+      logger.warn({ err: error }, "an uninstall that the CRM tells could not be looked at");
+      return null;
+    };
+    const begun = read.success ? await this.#doubt(read.data.company_id, read.data.user_id).catch(heldUp) : 0;
+    const outcome = !read.success ? "UNREADABLE" : begun === null ? "HELD_UP" : begun > 0 ? "TAKEN" : "UNKNOWN";
     metrics.uninstallCallbacks.inc({ outcome });
     logger.info({ outcome, connections: begun }, "the CRM says that the app was uninstalled");
     return outcome;

@@ -92,7 +92,7 @@ export function createMetrics(): Metrics {
     }),
     uninstallCallbacks: new Counter({
       name: "uninstall_callbacks_total",
-      help: "What the CRM, or somebody in its name, said of uninstalls: TAKEN, UNKNOWN, UNREADABLE, REFUSED.",
+      help: "What the CRM, or somebody in its name, said of uninstalls: TAKEN, UNKNOWN, UNREADABLE, HELD_UP, REFUSED.",
       labelNames: ["outcome"],
       registers,
     }),

@@ -102,7 +102,7 @@ export function refuseOtherMethods(scope: FastifyInstance): void {
 
 /** The CRM's few ids; whoever sends more is not the CRM. */
 const MAX_CALLBACK_BYTES = 4 * 1024;
-const ANSWERS: Record<UninstallOutcome, number> = { TAKEN: 204, UNKNOWN: 204, UNREADABLE: 400 };
+const ANSWERS: Record<UninstallOutcome, number> = { TAKEN: 204, UNKNOWN: 204, UNREADABLE: 400, HELD_UP: 503 };
 
 export interface UninstallRoute {
   /** Of the redirect address: the CRM has one address for consents and uninstalls. */

@@ -191,6 +191,19 @@ test("a token endpoint that is down leaves the connection with trouble, and the 
   expect(await shown(as)).toEqual({ ...WORKS, trouble: { code: "CRM_UNAVAILABLE" } });
 });
 
+// Seen red: 500, and a line of level 50, as for a bug of ours.
+test("a callback while the database does not take it is told so, and the CRM may come again", async () => {
+  const as = await connected();
+  await database.query(`CREATE FUNCTION ends() RETURNS trigger LANGUAGE plpgsql AS
+    'BEGIN RAISE ''terminating connection'' USING ERRCODE = ''admin_shutdown''; END'`);
+  await database.query("CREATE TRIGGER ends BEFORE INSERT ON graphile_worker._private_jobs EXECUTE FUNCTION ends()");
+  const status = await call(told()).finally(() => database.query("DROP FUNCTION ends CASCADE"));
+  expect(status).toBe(503);
+  expect(await call(told())).toBe(204);
+  await noneIsLeft();
+  expect(await shown(as)).toEqual(WORKS);
+});
+
 test("what callbacks came to is counted", async () => {
   await connected();
   await call(told());
