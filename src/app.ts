@@ -100,7 +100,8 @@ function startMetrics({ database, metrics }: Services, host: string, port: numbe
 async function startWorker(services: Services, url: Secret, parts: Stop[]): Promise<void> {
   const runner = await startJobRunner(url, jobsOf(services), services.logger);
   parts.push(() => runner.stop());
-  parts.push(await startPeriodic(sweepsOf(services), SWEEP_MS, services.logger));
+  const sweeps = { ...sweepsOf(services), untold: () => runner.freeUntold() };
+  parts.push(await startPeriodic(sweeps, SWEEP_MS, services.logger));
   parts.push(services.boundaries.start());
 }
 

@@ -1,6 +1,6 @@
 import type { Database, TenantScope } from "../database/database";
-import { forgetOld } from "../database/jobs";
 import { type ListOrder, type Page, type PageRequest, readPage } from "../database/keyset";
+import { forgetOld } from "../database/upsert";
 import { AUDIT_ACTIONS, type AuditAction, AuditEventRow } from "../entities/tenant";
 import { type Clock, MINUTE_MS } from "../platform/clock";
 import { type Refused, refused } from "../platform/errors";

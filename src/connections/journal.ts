@@ -1,7 +1,6 @@
 import { type CopyScope, type Database } from "../database/database";
-import { forgetOld } from "../database/jobs";
 import { rowsOf, rowsOfEach } from "../database/rows";
-import { jsonRows, type WrittenRow } from "../database/upsert";
+import { forgetOld, jsonRows, type WrittenRow } from "../database/upsert";
 import type { DealChangeKind, DealChangeRow } from "../entities/deal";
 import { ERASED } from "../platform/email-address";
 import type { Logger } from "../platform/logger";

@@ -3,10 +3,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { run, type Task, type WorkerEvents, Logger as WorkerLogger } from "graphile-worker";
 import type { PoolClient } from "pg";
 import type { z } from "zod";
-import { DAY_MS, systemClock } from "../platform/clock";
+import { systemClock } from "../platform/clock";
 import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
-import { forEachLogged, inWork, traced, workFor } from "../platform/work";
+import { inWork, traced, workFor } from "../platform/work";
 import { openPool, SILENCE_MS } from "./application-role";
 import { keepAsking } from "./between-processes";
 import type { Database, TenantScope } from "./database";
@@ -95,6 +95,11 @@ const POLL_MS = 2_000;
 /** After the runner gave up, so that a database that is down is not hammered; and for the word that the last job is done. */
 const [RESTART_MS, SAID_WITHIN_MS] = [500, 100];
 
+/** $1: the names by which this process takes jobs, $2: those in its hands, of which one may have been taken just now. */
+const FREE_UNTOLD = `
+  UPDATE graphile_worker._private_jobs SET locked_by = NULL, locked_at = NULL
+  WHERE locked_by = ANY ($1::text[]) AND locked_at < now() - interval '1 minute' AND id <> ALL ($2::bigint[])`;
+
 /** The worker's side of one kind of jobs. */
 export interface JobHandler {
   name: string;
@@ -117,6 +122,8 @@ export function handlerOf<Payload extends { tenantId: number }>(
 }
 
 export interface JobRunner {
+  /** A sweep: frees jobs whose end was not told because a session ended with it. The library does not say it again. */
+  freeUntold(): Promise<void>;
   /** Ends when the jobs in hand have ended; they are told through their signal. */
   stop(): Promise<void>;
 }
@@ -124,14 +131,19 @@ export interface JobRunner {
 /** Works off the jobs of this database's queue. */
 export async function startJobRunner(url: Secret, handlers: readonly JobHandler[], logger: Logger): Promise<JobRunner> {
   const stopping = new AbortController();
+  const [names, inHand] = [new Set<string>(), new Set<string>()];
   const tasks = handlers.map(({ name, handle }): [string, Task] => [
     name,
-    (payload, { job: { id } }) =>
-      inWork({ task: name, jobId: id }, () => traced(`job ${name}`, {}, () => handle(payload, stopping.signal))),
+    (payload, { job: { id } }) => {
+      inHand.add(id);
+      const work = () => traced(`job ${name}`, {}, () => handle(payload, stopping.signal));
+      return inWork({ task: name, jobId: id }, work).finally(() => inHand.delete(id));
+    },
   ]);
   const pool = openPool(url, SESSION_LIMITS.jobs, { max: CONCURRENCY }, logger, "a connection of the job runner ended");
   const events: WorkerEvents = new EventEmitter();
   const listening = new WeakMap<PoolClient, AbortController>();
+  events.on("pool:create", ({ workerPool }) => names.add(workerPool.id));
   events.on("pool:listen:success", ({ client }) => {
     listening.set(client, new AbortController());
     void keepAsking(client, SILENCE_MS, listening.get(client)?.signal);
@@ -174,6 +186,7 @@ export async function startJobRunner(url: Secret, handlers: readonly JobHandler[
   }
 
   return {
+    freeUntold: async () => void (await pool.query(FREE_UNTOLD, [[...names], [...inHand]])),
     async stop() {
       stopping.abort();
       await runner.stop().catch((error: unknown) => logger.warn({ err: error }, "the job runner had ended already"));
@@ -181,40 +194,4 @@ export async function startJobRunner(url: Secret, handlers: readonly JobHandler[
       await working.then(() => sleep(SAID_WITHIN_MS)).then(() => pool.end());
     },
   };
-}
-
-/** How long events and entries are kept; longer than a year, so that a yearly review finds all of it. */
-export const KEPT_MS = 400 * DAY_MS;
-/** Rows deleted of a tenant in one sweep: little work at a time, often. */
-const [FORGOTTEN_A_SWEEP, TENANTS_A_SWEEP] = [1_000, 100];
-
-interface Forgotten {
-  table: string;
-  instant: string;
-  keptMs?: number;
-  /** SQL: which rows `t` go. @param tenant SQL: theirs; by a value a cluster finds the one node in a part of a condition, too */
-  which?(tenant: string): string;
-}
-
-/** A sweep: deletes the rows of a table that are older than they are kept, the oldest first, and by PostgreSQL's clock as well. */
-export async function forgetOld(
-  database: Database,
-  { table, instant, keptMs = KEPT_MS, which = () => "true" }: Forgotten,
-  logger: Logger,
-  now: Date,
-): Promise<void> {
-  const before = (place: number) =>
-    `least($${place}::timestamptz, now()) - $${place + 1}::float8 * interval '1 millisecond'`;
-  const old = await database.acrossTenants<{ tenantId: number }>(
-    `SELECT DISTINCT tenant_id AS "tenantId" FROM ${table} t WHERE ${instant} < ${before(1)} AND ${which("t.tenant_id")} LIMIT ${TENANTS_A_SWEEP}`,
-    [now, keptMs],
-    { tenantId: "number" },
-  );
-  const forget = ({ tenantId }: { tenantId: number }) =>
-    database.tenant(tenantId).rows(
-      `DELETE FROM ${table} WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
-         SELECT ctid FROM ${table} t WHERE t.tenant_id = $1 AND ${instant} < ${before(2)} AND ${which("$1")} ORDER BY ${instant} LIMIT ${FORGOTTEN_A_SWEEP}))`,
-      [tenantId, now, keptMs],
-    );
-  await forEachLogged(old, forget, logger);
 }

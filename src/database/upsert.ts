@@ -1,6 +1,8 @@
 import type { EntityMetadata, ObjectLiteral, ObjectType } from "typeorm";
-import { MINUTE_MS } from "../platform/clock";
-import { type CopyScope } from "./database";
+import { DAY_MS, MINUTE_MS } from "../platform/clock";
+import type { Logger } from "../platform/logger";
+import { forEachLogged } from "../platform/work";
+import type { CopyScope, Database } from "./database";
 import { rowsOfEach } from "./rows";
 
 /** A synced row without the two that lead its key. An instant is text, as the CRM's parser gives it: the statement casts it. */
@@ -117,4 +119,40 @@ export function jsonRows(values: readonly unknown[]): string {
   const json = JSON.stringify(values);
   if (!json.includes("\\u0000") && !json.includes("\\ud")) return json;
   return json.replace(/(?<!\\)((?:\\\\)*)\\u(?:0000|d[89a-f][0-9a-f]{2})/g, "$1\ufffd");
+}
+
+/** How long events and entries are kept; longer than a year, so that a yearly review finds all of it. */
+export const KEPT_MS = 400 * DAY_MS;
+/** Rows deleted of a tenant in one sweep: little work at a time, often. */
+const [FORGOTTEN_A_SWEEP, TENANTS_A_SWEEP] = [1_000, 100];
+
+interface Forgotten {
+  table: string;
+  instant: string;
+  keptMs?: number;
+  /** SQL: which rows `t` go. @param tenant SQL: theirs; by a value a cluster finds the one node in a part of a condition, too */
+  which?(tenant: string): string;
+}
+
+/** A sweep: deletes the rows of a table that are older than they are kept, the oldest first, and by PostgreSQL's clock as well. */
+export async function forgetOld(
+  database: Database,
+  { table, instant, keptMs = KEPT_MS, which = () => "true" }: Forgotten,
+  logger: Logger,
+  now: Date,
+): Promise<void> {
+  const before = (place: number) =>
+    `least($${place}::timestamptz, now()) - $${place + 1}::float8 * interval '1 millisecond'`;
+  const old = await database.acrossTenants<{ tenantId: number }>(
+    `SELECT DISTINCT tenant_id AS "tenantId" FROM ${table} t WHERE ${instant} < ${before(1)} AND ${which("t.tenant_id")} LIMIT ${TENANTS_A_SWEEP}`,
+    [now, keptMs],
+    { tenantId: "number" },
+  );
+  const forget = ({ tenantId }: { tenantId: number }) =>
+    database.tenant(tenantId).rows(
+      `DELETE FROM ${table} WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
+         SELECT ctid FROM ${table} t WHERE t.tenant_id = $1 AND ${instant} < ${before(2)} AND ${which("$1")} ORDER BY ${instant} LIMIT ${FORGOTTEN_A_SWEEP}))`,
+      [tenantId, now, keptMs],
+    );
+  await forEachLogged(old, forget, logger);
 }

@@ -1,7 +1,7 @@
 import type { Database, TenantScope } from "../database/database";
-import { forgetOld } from "../database/jobs";
 import { type ListOrder, type Page, type PageRequest, readPage } from "../database/keyset";
 import { type Ids, rowsById } from "../database/rows";
+import { forgetOld } from "../database/upsert";
 import { type SyncResource, SyncRunRow, type SyncState, SyncStepRow } from "../entities/sync-run";
 import { DAY_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";

@@ -1,7 +1,7 @@
 import { pino } from "pino";
 import { recordAudit, sweepAudit } from "../../src/auth/policies";
 import { Database } from "../../src/database/database";
-import { KEPT_MS } from "../../src/database/jobs";
+import { KEPT_MS } from "../../src/database/upsert";
 import { createLogger, type Logger } from "../../src/platform/logger";
 import { tokenFor } from "../support/actors";
 import { leaked } from "../support/dump";

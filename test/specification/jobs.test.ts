@@ -158,13 +158,16 @@ test("a runner that is stopped leaves no job of those that it has done", async (
   expect(await database.query("SELECT 1 FROM graphile_worker.jobs")).toEqual([]);
 });
 
+/** A block that fails as a statement does whose session an administrator ends. */
+const ENDS = "DO $$ BEGIN RAISE 'terminating connection' USING ERRCODE = 'admin_shutdown'; END $$";
+
 // Seen red: each session that was ended under a job was told as a bug of ours.
 test("a job whose session the database ended is tried again, and wakes nobody; one that fails otherwise does", async () => {
   const tenantId = await database.tenantId("acme");
   const lines: string[] = [];
   const logger = pino({ level: "error" }, { write: (line: string) => void lines.push(line) });
   const handler = handlerOf(THING, ({ thingId }) =>
-    database.query(thingId === "ended" ? "SELECT pg_terminate_backend(pg_backend_pid())" : "SELECT nothing").then(),
+    database.query(thingId === "ended" ? ENDS : "SELECT nothing").then(),
   );
   const runner = await startJobRunner(database.url, [handler], logger);
   for (const thingId of ["ended", "broken"])
@@ -175,4 +178,34 @@ test("a job whose session the database ended is tried again, and wakes nobody; o
   });
   await runner.stop();
   expect(lines.map((line) => /terminating|nothing/.exec(line)?.[0])).toEqual(["nothing"]);
+  await database.query("DELETE FROM graphile_worker._private_jobs");
+});
+
+// Seen red: such a job was locked for four hours, and doctor told of a worker that had died.
+test("a job whose end could not be told is free again within a minute, and one in hand is not", async () => {
+  const tenantId = await database.tenantId("acme");
+  const begun: string[] = [];
+  let letGo = () => {};
+  const held = new Promise<void>((resolve) => {
+    letGo = resolve;
+  });
+  const handler = handlerOf(THING, async ({ thingId }) => {
+    begun.push(thingId);
+    if (thingId === "held") await held;
+  });
+  const runner = await startJobRunner(database.url, [handler], silent);
+  const add = (thingId: string, at: string) =>
+    database.query(`SELECT graphile_worker.add_job('look_at_thing', $1, run_at => ${at})`, [{ tenantId, thingId }]);
+  await add("held", "now()");
+  await until("it is in hand", async () => begun.length === 1);
+  await add("untold", "now() + interval '1 hour'");
+  // As a session leaves it that ended with the word.
+  await database.query(`UPDATE graphile_worker._private_jobs j SET run_at = now(), locked_at = now() - interval '1 minute',
+    locked_by = coalesce(locked_by, (SELECT locked_by FROM graphile_worker._private_jobs WHERE locked_by IS NOT NULL))`);
+  await runner.freeUntold();
+  await until("the other is taken again", async () => begun.length > 1);
+  expect(begun).toEqual(["held", "untold"]);
+  letGo();
+  await until("both are done", async () => (await database.query("SELECT 1 FROM graphile_worker.jobs")).length === 0);
+  await runner.stop();
 });

@@ -1,4 +1,4 @@
-import { KEPT_MS } from "../../database/jobs";
+import { KEPT_MS } from "../../database/upsert";
 import type { Standards } from "../../entities/silence";
 import type { OwnThreshold, QuietSettingsRow, ThresholdCode } from "../../entities/tenant";
 import { type Calendar, DAY_MS, MINUTE_MS, plusDays, startOfDay } from "../../platform/clock";
