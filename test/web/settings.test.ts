@@ -182,6 +182,20 @@ test("a made-up answer of the CRM connects nothing: the page only hands it to th
   expect(product.simulator.log.of("POST", "/oauth/token")).toEqual([]);
 });
 
+// Seen red: "There is no such page", the code still in the address, and from a page of that address in what the product was told.
+test("an install in the CRM's marketplace, which has no state, leads to the settings, and its code to nobody", async () => {
+  product.simulator.log.clear();
+  const page = await product.openSignedOut();
+  await page.goto(`${product.service.url}/crm/callback?code=of-somebody`);
+  const signIn = page.getByRole("link", { name: "Sign in" });
+  expect(await signIn.getAttribute("href")).toBe(`${product.host.url}/?return_to=%2Fsettings`);
+  await signIn.click();
+  await page.getByRole("button", { name: "Anna Admin" }).click();
+  await page.getByRole("button", { name: "Connect Pipedrive" }).waitFor();
+  expect(page.url()).toBe(`${product.service.url}/settings`);
+  expect(product.simulator.log.of("POST", "/oauth/token")).toEqual([]);
+});
+
 test.each([
   ["member", "Only an owner or admin of your organization may do this."],
   ["starter", "plan does not include the CRM connection"],
