@@ -24,12 +24,12 @@ export const warning = (what: string, todo: string): Finding => ({ level: "warni
 export const fault = (what: string, todo: string): Finding => ({ level: "fault", what, todo });
 
 /** In a customer's words they would rule the operator's terminal, or make a line that looks like doctor's own. */
-const COMMANDS_OF_A_TERMINAL = /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}]/gu;
+export const COMMANDS_OF_A_TERMINAL = /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}]/gu;
+export const shownInTerminal = (text: string): string => text.replace(COMMANDS_OF_A_TERMINAL, "\ufffd");
 
 /** `fault    database: ...  -> what to do` */
 export function lineOf({ level, what, todo }: Finding): string {
-  const line = `${level.padEnd(8)} ${what}${todo === null ? "" : `  -> ${todo}`}`;
-  return line.replace(COMMANDS_OF_A_TERMINAL, "\ufffd");
+  return shownInTerminal(`${level.padEnd(8)} ${what}${todo === null ? "" : `  -> ${todo}`}`);
 }
 
 /** How far this machine's clock is from another one's, in words. */

@@ -10,6 +10,7 @@ import { jsonOf } from "../crm/parsing/values";
 import type { Database } from "../database/database";
 import { DAY_MS, MINUTE_MS, systemClock } from "../platform/clock";
 import { messageOf } from "../platform/errors";
+import { COMMANDS_OF_A_TERMINAL } from "./checks";
 import { NotDoneError } from "./person";
 
 export interface ProbeParts {
@@ -373,7 +374,7 @@ export async function reportInto(file: string, make: () => Promise<[report: obje
   const made = file === STDOUT ? null : await open(file, "wx", 0o600).catch((cause: unknown) => noFile(file, cause));
   try {
     const [report, words] = await make();
-    const text = JSON.stringify(report, null, 2);
+    const text = JSON.stringify(report, null, 2).replace(COMMANDS_OF_A_TERMINAL, inJson);
     await made?.writeFile(`${text}\n`);
     if (made) return words;
     process.stderr.write(`${words}\n`);
@@ -385,6 +386,9 @@ export async function reportInto(file: string, make: () => Promise<[report: obje
     await made?.close();
   }
 }
+
+/** JSON leaves those beyond ASCII as they are; what ends its own lines stays. */
+const inJson = (one: string) => (one === "\n" ? one : `\\u${one.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
 function noFile(file: string, cause: unknown): never {
   const todo = `Name a new one in a folder that may be written, or ${STDOUT} for stdout`;

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { SimulatorOptions } from "../../simulator";
-import type { ProbeReport } from "../../src/operator/crm-probe";
+import { type ProbeReport, reportInto } from "../../src/operator/crm-probe";
 import { dumpState } from "../support/dump";
 import { startProgram } from "../support/processes";
 import { connect, noJobIsDue, syncEnds } from "../support/stories";
@@ -219,4 +219,14 @@ test.each<[what: string, prepare: (world: World) => unknown, words: string[], sa
   expect(text).toContain(says);
   expect(world.simulator.log.all()).toEqual([]);
   expect(await dumpState(world.database)).toEqual(before);
+});
+
+// Seen red with what JSON leaves as it is.
+test("a report has no command of a terminal, and says the same", async () => {
+  const file = join(folder, "commands.json");
+  const report = { said: "\u009b2J\u202eda\u2028\u007f" };
+  await reportInto(file, async () => [report, ""]);
+  const text = readFileSync(file, "utf8");
+  expect(text).toMatch(/^[\n\x20-\x7e]+$/);
+  expect(JSON.parse(text)).toEqual(report);
 });
