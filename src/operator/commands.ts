@@ -24,7 +24,7 @@ import { Keyring, type Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
 import { reportInto } from "./crm-probe";
 import { type ErasingParts, erasePerson, eraseTenant, letPersonIn } from "./erasure";
-import { exportOf, findPerson, NotDoneError, type Options, optionsOf, saidOf, unclearIn } from "./person";
+import { exportOf, findPerson, foundIn, NotDoneError, type Options, optionsOf, saidOf } from "./person";
 
 const OF_GONE = "[--name NAME]... [--record ID]...";
 
@@ -120,7 +120,7 @@ const writeExport: OnTenant = ({ database, clock, logger }, tenantId, [address =
     );
     const counts = Object.entries(held).map(([kind, rows]) => `${kind} ${rows.length}`);
     const cut = cutAt.length > 0 ? `\nNot all of it, there is more: ${cutAt.join(", ")}.` : "";
-    const words = `Written to ${file}: ${counts.join(", ")}.${cut}${unclearIn(person)}
+    const words = `Written to ${file}: ${counts.join(", ")}.${cut}${foundIn(person)}
 Not in it: backups, logs, what only the CRM holds, and where the person is named by a first name alone.`;
     return [content, words];
   });
@@ -133,7 +133,7 @@ const sayErasure: OnTenant = async (parts, tenantId, [address = ""], options) =>
     unsettled > 0
       ? `\nStill stored: ${unsettled} written value(s) whose answer was lost. Each goes by itself as soon as the CRM has told what became of it, or after a day.`
       : "";
-  return `Erased: an attendee of ${meetings} meeting(s), ${records} synced person(s), ${receipts} written value(s); ${texts} text(s) were changed.${left}${unclearIn(person)}
+  return `Erased: an attendee of ${meetings} meeting(s), ${records} synced person(s), ${receipts} written value(s); ${texts} text(s) were changed.${left}${foundIn(person)}
 ${keepsOut ? KEPT_OUT : COMES_BACK}
 Not touched: backups, logs, the keys that callers chose, and where the person is named by a first name alone.`;
 };

@@ -12,7 +12,7 @@ import { CrmUserRow } from "../entities/crm-company";
 import { isOfTenants, type Texts, textsOf } from "../entities/index";
 import { MeetingRow } from "../entities/meeting";
 import type { Clock } from "../platform/clock";
-import { ERASED, mentionsOf, type Patterns } from "../platform/email-address";
+import { ERASED, mentionsOf, nameBeside, type Patterns, withoutMentions } from "../platform/email-address";
 import type { Logger } from "../platform/logger";
 import { cancelRuns } from "../sync/runs";
 import { removeErased } from "../sync/writers";
@@ -130,7 +130,7 @@ async function eraseUsers({ tenantId, typed }: TenantScope, { users, hasAuthoriz
   for (const user of users) await typed((orm) => orm.update(CrmUserRow, { tenantId, ...user }, erased));
 }
 
-/** The meeting goes on without the attendee: matched again, and what hangs on it judged again. */
+/** The meeting goes on without the attendee, as its invitation called him: matched again, and what hangs on it judged again. */
 function leaveMeeting(
   { clock }: ErasingParts,
   scope: TenantScope,
@@ -142,8 +142,11 @@ function leaveMeeting(
     if (!meeting) return;
     const { row } = meeting;
     const attendees = meeting.attendees.filter(({ email }) => !isOf(person, email));
-    const searchText = searchTextOf(row.title, attendees);
-    await held.typed((orm) => orm.update(MeetingRow, { tenantId: row.tenantId, id: row.id }, { searchText }));
+    const gone = meeting.attendees.filter((one) => !attendees.includes(one));
+    const names = gone.flatMap(({ name, email }) => [name?.trim() || [], nameBeside(email) ?? []].flat());
+    row.title = withoutMentions(row.title, [], names);
+    const changed = { title: row.title, searchText: searchTextOf(row.title, attendees) };
+    await held.typed((orm) => orm.update(MeetingRow, { tenantId: row.tenantId, id: row.id }, changed));
     await matchMeetings(held, [{ row, attendees }], clock(), "SYNCED");
   });
 }

@@ -2,9 +2,18 @@ import { parseArgs } from "node:util";
 import type { Database, TenantScope } from "../database/database";
 import { isWithin, windowsOf } from "../database/keyset";
 import { type Texts, textsOf } from "../entities/index";
-import { mailboxOf, mentionsOf, nameBeside, normalizeAddress, type Patterns } from "../platform/email-address";
+import {
+  ERASED,
+  mailboxOf,
+  mentionsOf,
+  nameBeside,
+  normalizeAddress,
+  type Patterns,
+  withoutMentions,
+} from "../platform/email-address";
 import { ServiceError } from "../platform/errors";
 import { readTargets, readTargetsAt } from "../writeback/write-history";
+import { shownInTerminal } from "./checks";
 
 /** Attendees that are looked at with one statement; addresses are compared as matching does, which SQL cannot. */
 const ATTENDEES_A_READ = 5_000;
@@ -47,10 +56,11 @@ export interface Said {
   crmIds: readonly number[];
 }
 
+const hasTwoWords = (name: string) => /\p{L}\S*[\s,]+\S*\p{L}/u.test(name);
+
 /** @throws NotDoneError where that finds nothing, or somebody else */
 export function saidOf({ name = [], record = [] }: Options): Said {
-  if (!name.every((one) => /\p{L}\S*[\s,]+\S*\p{L}/u.test(one)))
-    throw new NotDoneError("A name has two words or more: one alone would be everybody's.");
+  if (!name.every(hasTwoWords)) throw new NotDoneError("A name has two words or more: one alone would be everybody's.");
   if (!record.every((one) => /^[1-9]\d{0,14}$/.test(one)))
     throw new NotDoneError("A record is the number that the person had in the CRM.");
   return { names: name, crmIds: record.map(Number) };
@@ -72,7 +82,13 @@ export interface Person {
   hasAuthorized: boolean;
   /** Meetings that have an attendee with such an address. */
   meetingIds: string[];
+  /** As the CRM and the operator call the person: texts of all rows are looked through for them. */
   names: string[];
+  /**
+   * As only invitations do, whose sender writes what he likes: another's name, or words of the trade, which would bring him
+   * all texts that have them, or end these.
+   */
+  called: string[];
 }
 
 const NOTHING_SAID: Said = { names: [], crmIds: [] };
@@ -92,18 +108,42 @@ export async function findPerson(scope: TenantScope, text: string, said: Said = 
   const records = [...synced, ...(await readGone(scope, said.crmIds, attendances, synced))];
   const targets = [...records, ...(await readTargets(scope, records, said.crmIds))];
   const accounts = await readAccounts(scope, mailboxes);
-  const beside = attendances.map(({ email }) => ({ name: nameBeside(email) }));
-  const named = [...synced, ...attendances, ...beside, ...accounts].map(({ name }) => name?.trim() ?? "");
-  const names = [...new Set([...named, ...said.names])].filter(Boolean);
+  const names = namesIn([...[...synced, ...accounts].map(({ name }) => name), ...said.names]);
+  const called = namesIn(attendances.flatMap(({ name, email }) => [name, nameBeside(email)])).filter(
+    (one) => hasTwoWords(one) && withoutMentions(one, [], names) !== ERASED,
+  );
   const meetingIds = [...new Set(attendances.map(({ meetingId }) => meetingId))];
   const users = accounts.flatMap(({ copyId, crmId }) => (crmId === null ? [] : [{ copyId, crmId }]));
   const hasAuthorized = accounts.some(({ crmId }) => crmId === null);
-  const person = { mailboxes, records, targets, users, hasAuthorized, meetingIds, names };
+  const person = { mailboxes, records, targets, users, hasAuthorized, meetingIds, names, called };
   return { ...person, unclear: synced.length > 0 ? [] : await readUnclear(scope, person) };
 }
 
+const namesIn = (texts: readonly (string | null)[]): string[] => [
+  ...new Set(texts.map((text) => text?.trim() ?? "").filter(Boolean)),
+];
+
+/** Names that are told: whoever sends many invitations might bury the words that follow. */
+const MOST_TOLD = 10;
+const told = (names: readonly string[]) =>
+  `${names
+    .slice(0, MOST_TOLD)
+    .map((name) => `"${shownInTerminal(name)}"`)
+    .join(", ")}${names.length > MOST_TOLD ? ", ..." : ""}`;
+
+/** By what texts were found, and by what they were not. */
+export function foundIn(person: Person): string {
+  const { names, called } = person;
+  const by = names.length > 0 ? `\nTexts were looked through for ${told(names)}.` : "";
+  const not =
+    called.length > 0
+      ? `\nNot for what only invitations call the person, which may be anything: ${told(called)}. If it is the person's name, say it with --name.`
+      : "";
+  return `${by}${not}${unclearIn(person)}`;
+}
+
 /** Of whom only the address is known may much be held that it does not lead to. */
-export function unclearIn({ records, unclear }: Person): string {
+function unclearIn({ records, unclear }: Person): string {
   if (records.some(({ name }) => name !== null)) return "";
   const ids = unclear.length > 0 ? ` These may be the person's: ${unclear.join(", ")}.` : "";
   return `
@@ -164,10 +204,10 @@ const UNCLEAR = { note: "content", activity: "subject", deal: "title" };
 
 async function readUnclear(
   scope: TenantScope,
-  { mailboxes, names, meetingIds, targets }: Omit<Person, "unclear">,
+  { mailboxes, names, called, meetingIds, targets }: Omit<Person, "unclear">,
 ): Promise<number[]> {
   const found = await readTargetsAt(scope, meetingIds);
-  const patterns = mentionsOf(mailboxes, names).map(([inText]) => inText);
+  const patterns = mentionsOf(mailboxes, [...names, ...called]).map(([inText]) => inText);
   for (const [table, text] of Object.entries(UNCLEAR))
     for await (const window of windowsOf(scope, { table, keys: ["copy_id", "crm_id"] })) {
       const sql = `SELECT DISTINCT person_id AS id FROM ${table}

@@ -1,7 +1,7 @@
 import { KeepOut } from "../../src/connections/keep-out";
 import { Database } from "../../src/database/database";
 import { type Erased, erasePerson } from "../../src/operator/erasure";
-import { exportOf, findPerson, type Said } from "../../src/operator/person";
+import { exportOf, findPerson, foundIn, type Said } from "../../src/operator/person";
 import { systemClock } from "../../src/platform/clock";
 import { Keyring } from "../../src/platform/keyring";
 import { createLogger } from "../../src/platform/logger";
@@ -242,6 +242,26 @@ test("a name that stands beside the attendee's address alone is found in the tit
   expect(await rowsThatShow(/konrad/i)).toEqual([]);
   await record();
   expect(await rowsThatShow(/konrad/i)).toEqual([]);
+});
+
+// Seen red: by an invitation's name he was given the seller's notes, and ended another person's texts.
+test("what only his invitations call somebody brings him no text but their meetings', and ends none, unless the operator says it", async () => {
+  const [email, words] = ["mallory@wer-weiss.example", "best offer"];
+  const deal_id = simulator.control.add("deal", { title: "Ada Lovelace - renewal", status: "open" });
+  simulator.control.add("note", { content: `<p>Our ${words} is 55k.</p>`, deal_id });
+  await syncAgain(service, database);
+  for (const name of ["Ada Lovelace", `\u009b2J ${words}`, words])
+    await recordMeeting(service, [], { title: `With ${name}`, attendees: [{ email, name }] });
+  const traces = /ada lovelace|best offer/i;
+  const before = await rowsThatShow(traces);
+  expect(Object.keys(await exported(email)).filter((kind) => /mentioned in (note|deal)/.test(kind))).toEqual([]);
+  const { person } = await erase(email);
+  const told = /anything: (.*)\. If/.exec(foundIn(person))?.[1]?.split(", ").sort();
+  expect(told).toEqual(['"Ada Lovelace"', '"best offer"', '"\ufffd2J best offer"']);
+  const left = await rowsThatShow(traces);
+  expect(before.filter(({ table }) => /note|deal/.test(table)).length).toBeGreaterThan(1);
+  expect(left).toEqual(before.filter(({ table }) => /note|deal/.test(table)));
+  expect(await erase(email, false, { names: [words], crmIds: [] })).toMatchObject({ texts: 1 });
 });
 
 /** Who is in the CRM, in a meeting of long ago too, in texts with and without a name, and written to. */
