@@ -29,16 +29,18 @@ export async function examine(read: () => Config = readConfig): Promise<Finding[
 }
 
 /** The public keys of callers, as the service would fetch them now. */
-async function keysFindings({ proof }: AuthConfig): Promise<Finding[]> {
+async function keysFindings({ proof, audience }: AuthConfig): Promise<Finding[]> {
   if (proof.kind !== "jwks") return [];
+  const what = "callers: AUTH_AUDIENCE is not set: what the provider signs for another application counts as well";
+  const findings = audience ? [] : [warning(what, "set it, unless it signs for this service alone")];
   try {
     const { keys, ignored } = await fetchKeys(proof.url);
     const others = ignored > 0 ? `; ${ignored} more are not for proving tokens` : "";
-    return [ok(`callers: ${proof.url} has ${keys.length} key(s) that tokens are proven with${others}`)];
+    return [...findings, ok(`callers: ${proof.url} has ${keys.length} key(s) that tokens are proven with${others}`)];
   } catch (error) {
     if (!(error instanceof KeysUnreadableError)) throw error;
     const todo = `check AUTH_JWKS_URL and the way there. The last known keys count for ${LAST_KNOWN_MS / HOUR_MS} hours; a process that starts now serves nobody`;
-    return [fault(`callers: their keys cannot be fetched from ${proof.url}. ${messageOf(error)}`, todo)];
+    return [...findings, fault(`callers: their keys cannot be fetched from ${proof.url}. ${messageOf(error)}`, todo)];
   }
 }
 

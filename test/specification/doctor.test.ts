@@ -373,11 +373,13 @@ describe("something that takes connections and never speaks", () => {
 test("the keys of callers are fetched as the service would, and a key server that is down is a fault", async () => {
   const server = await startKeyServer();
   const key = await makeKey("k", () => new Date());
-  const said = () => lines({ AUTH_JWT_SECRET: "", AUTH_JWKS_URL: server.url.href });
+  const said = (more = {}) => lines({ AUTH_JWT_SECRET: "", AUTH_JWKS_URL: server.url.href, ...more });
   server.answer = withKeys(key.jwk, { ...key.jwk, use: "enc" });
+  expect(await said()).toMatch(/warning +callers: AUTH_AUDIENCE is not set: .* another application .*-> set it/);
+  expect(await said({ AUTH_AUDIENCE: "crm" })).not.toContain("AUTH_AUDIENCE");
   expect(await said()).toContain("has 1 key(s) that tokens are proven with; 1 more are not for proving tokens");
   server.answer = withBody(503, "down");
   expect(await said()).toMatch(/fault +callers: their keys cannot be fetched .* status 503\. +-> check AUTH_JWKS_URL/);
-  expect(server.requests).toBe(2);
+  expect(server.requests).toBe(4);
   await server.stop();
 });
