@@ -78,7 +78,7 @@ export interface AuditEntry {
   at: Date;
   /** The code of a refusal or a reason; never a message. */
   code?: string;
-  /** An operation, an entity, or the id of a meeting, deal or run; never what the CRM says of it. */
+  /** An operation, an entity, or the id of a meeting, deal or run, or of the CRM's company and user; never what the CRM says of it. */
   subject?: string;
 }
 

@@ -257,7 +257,7 @@ export class Connecting {
       const kept = await keepOut.read(scope);
       await moveToConnected(scope, present.state, copyId, kept?.user(user) ?? user, now);
       await startsSync.authorized(scope, copyId, keptId !== null);
-      await this.#noteConnected(scope, actor, present, keptId !== null, now);
+      await this.#noteConnected(scope, actor, present, user, keptId !== null, now);
       return accepted(null);
     });
   }
@@ -266,14 +266,16 @@ export class Connecting {
     scope: TenantScope,
     actor: Actor,
     { state }: LockedConnection,
+    { companyId, id }: CrmCurrentUser,
     isKept: boolean,
     at: Date,
   ): Promise<void> {
     const { logger } = this.parts;
+    const subject = `company ${companyId}, user ${id}`;
     await recordAudit(scope, logger, { action: "CONSENT_COMPLETED", actor, at });
-    if (state === "NOT_CONNECTED") return recordAudit(scope, logger, { action: "CONNECTED", actor, at });
+    if (state === "NOT_CONNECTED") return recordAudit(scope, logger, { action: "CONNECTED", actor, at, subject });
     const code = isKept ? "SAME_USER" : "OTHER_USER";
-    return recordAudit(scope, logger, { action: "REAUTHORIZED", actor, at, code });
+    return recordAudit(scope, logger, { action: "REAUTHORIZED", actor, at, code, subject });
   }
 
   /** Another user sees other records than what an earlier copy holds, so that one goes; what was said of its deals stays. */

@@ -43,8 +43,8 @@ export const AuditActionEnum = apiEnum<AuditAction>("AuditAction", "What happene
   CONSENT_STARTED: "A user was sent to the CRM's consent page.",
   CONSENT_COMPLETED: "A consent came back and was accepted.",
   CONSENT_REJECTED: "A consent came back, or was to be started, and was refused; `code` says why.",
-  CONNECTED: "A CRM was connected.",
-  REAUTHORIZED: "The connection was authorized again; `code` is SAME_USER or OTHER_USER.",
+  CONNECTED: "A CRM was connected; `subject` has the CRM's ids of the company and of the user who authorized.",
+  REAUTHORIZED: "The connection was authorized again; `code` is SAME_USER or OTHER_USER, `subject` as of CONNECTED.",
   NEEDS_REAUTHORIZATION: "The CRM no longer accepts the authorization; `code` is the reason.",
   DISCONNECTED: "The CRM was disconnected.",
   FIELD_MAPPING_SET: "A field was nominated; `subject` is its entity.",
@@ -79,7 +79,8 @@ export class AuditEvent {
 
   @Field(() => String, {
     nullable: true,
-    description: "What it was about: an operation, an entity, or the global id of a meeting, deal or run.",
+    description:
+      "What it was about: an operation, an entity, a CRM account, or the global id of a meeting, deal or run.",
   })
   subject!: string | null;
 

@@ -328,9 +328,9 @@ export type AuditAction =
   | 'CONSENT_COMPLETED'
   /** A consent came back, or was to be started, and was refused; `code` says why. */
   | 'CONSENT_REJECTED'
-  /** A CRM was connected. */
+  /** A CRM was connected; `subject` has the CRM's ids of the company and of the user who authorized. */
   | 'CONNECTED'
-  /** The connection was authorized again; `code` is SAME_USER or OTHER_USER. */
+  /** The connection was authorized again; `code` is SAME_USER or OTHER_USER, `subject` as of CONNECTED. */
   | 'REAUTHORIZED'
   /** The CRM no longer accepts the authorization; `code` is the reason. */
   | 'NEEDS_REAUTHORIZATION'
