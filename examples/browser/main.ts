@@ -1,14 +1,19 @@
 import { Client } from "../client";
 import { MeDocument, StatusDocument } from "../operations.generated";
 
-/** `?service=` and `?host=` name others. */
-const asked = new URLSearchParams(window.location.search);
-const service = asked.get("service") ?? "http://127.0.0.1:4000";
-const host = asked.get("host") ?? "http://127.0.0.1:4100";
+/** `?service=` and `?host=` name others on this machine. A link could name any, and have the user's token sent there. */
+function addressOf(name: string, usual: string): string {
+  const address = new URLSearchParams(window.location.search).get(name) ?? usual;
+  if (new URL(address).hostname !== "127.0.0.1") throw new Error(`The ${name} is none of this machine.`);
+  return address;
+}
 
 /** The product's session is in its cookie; the service sees the token alone. */
 async function token(): Promise<string> {
-  const answer = await fetch(`${host}/token`, { method: "POST", credentials: "include" });
+  const answer = await fetch(`${addressOf("host", "http://127.0.0.1:4100")}/token`, {
+    method: "POST",
+    credentials: "include",
+  });
   const { token: text, signInUrl } = (await answer.json()) as { token?: string; signInUrl: string };
   if (text === undefined) throw new Error(`Sign in first: ${signInUrl}`);
   return text;
@@ -20,7 +25,7 @@ const show = (id: string, text: string) => {
 };
 
 async function main(): Promise<void> {
-  const client = new Client({ url: service, token });
+  const client = new Client({ url: addressOf("service", "http://127.0.0.1:4000"), token });
   const { viewer, connection } = await client.ask(MeDocument, {});
   show("me", `${viewer.userId} is ${viewer.role}; ${connection.companyName ?? "no CRM"}`);
   for await (const { connectionStatusChanged } of client.hear(StatusDocument, {})) {

@@ -1,4 +1,6 @@
 import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { resolve } from "node:path";
 import fastifyStatic from "@fastify/static";
 import Fastify from "fastify";
@@ -46,4 +48,16 @@ test("the example page asks and hears the service from an origin that is allowed
 
   await open(closed.url);
   await page.getByText("Failed to fetch").waitFor();
+
+  // Seen red: a link to the page gave its reader's token to whatever it named. By this name it is no address of this machine.
+  const asked: (string | undefined)[] = [];
+  const thief = createServer(({ headers }, response) => {
+    asked.push(headers.authorization);
+    response.writeHead(204, { "access-control-allow-origin": "*", "access-control-allow-headers": "*" }).end();
+  });
+  await new Promise<void>((listening) => thief.listen(0, "127.0.0.1", listening));
+  await open(`http://localhost:${(thief.address() as AddressInfo).port}`);
+  await page.getByText("service is none of this machine").waitFor();
+  expect(asked).toEqual([]);
+  thief.close();
 });
