@@ -51,10 +51,12 @@ const CLOCK = { quietMs: 2 * SECOND_MS, faultMs: 10 * SECOND_MS };
 type Check = (look: Look) => Promise<Finding | Finding[]>;
 
 async function checkVersion(look: Look): Promise<Finding> {
-  const [found] = await look.rows<{ version: string; database: string }>(
-    "SELECT current_setting('server_version') AS version, current_database() AS database",
+  const [found] = await look.rows<{ version: string; database: string; isSealed: boolean }>(
+    `SELECT current_setting('server_version') AS version, current_database() AS database,
+       EXISTS (SELECT FROM pg_stat_ssl WHERE pid = pg_backend_pid() AND ssl) AS "isSealed"`,
   );
-  const what = `database: PostgreSQL ${found?.version} answers as "${found?.database}"`;
+  const way = found?.isSealed ? "by TLS" : "without TLS: not for a network that others share";
+  const what = `database: PostgreSQL ${found?.version} answers as "${found?.database}", ${way}`;
   if (TESTED_MAJORS.includes(Number.parseInt(found?.version ?? "", 10))) return ok(what);
   return warning(what, `the service is tested with PostgreSQL ${TESTED_MAJORS.join(" and ")}: use one of these`);
 }

@@ -53,6 +53,8 @@ test("a service that is well gets ok in every line and the exit code 0, and noth
   ]) {
     expect(text).toContain(what);
   }
+  // Seen red: what went over the network in clear was told nowhere.
+  expect(text).toMatch(/^ok +database: PostgreSQL .*, without TLS/m);
   expect(await dumpDatabase(database)).toEqual(before);
   expect(
     simulator.log
