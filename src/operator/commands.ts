@@ -26,17 +26,19 @@ import { reportInto } from "./crm-probe";
 import { type ErasingParts, erasePerson, eraseTenant, letPersonIn } from "./erasure";
 import { exportOf, findPerson, foundIn, NotDoneError, type Options, optionsOf, saidOf } from "./person";
 
+type Given = [config: Config, logger: Logger, words: string[]];
 const OF_GONE = "[--name NAME]... [--record ID]...";
 
 /** The operator's commands, which run in place of the service; each says what it did. */
-export const COMMANDS: Record<string, (config: Config, logger: Logger, words: string[]) => Promise<string>> = {
+export const COMMANDS: Record<string, (...given: Given) => Promise<string>> = {
   migrate: migrateTables,
   "rotate-keys": rotateKeys,
   "db-distribute": ({ databaseUrl }) => distribute(databaseUrl),
   "crm-stop": stopCalls,
   "crm-resume": resumeCalls,
   "export-person": (...given) => ofTenant(given, `export-person TENANT ADDRESS FILE ${OF_GONE}`, writeExport),
-  "erase-person": (...given) => ofTenant(given, `erase-person TENANT ADDRESS [--keep-out] ${OF_GONE}`, sayErasure),
+  "erase-person": (...given) =>
+    ofTenant(given, `erase-person TENANT ADDRESS [--keep-out] ${OF_GONE}`, sayErasure, sayWho),
   "admit-person": (...given) => ofTenant(given, "admit-person TENANT ADDRESS", sayLetIn),
   "erase-tenant": (...given) => ofTenant(given, "erase-tenant TENANT", sayTenantErased),
 };
@@ -82,9 +84,10 @@ async function resumeCalls(config: Config, logger: Logger): Promise<string> {
 
 /** What a command on one tenant is given: what it works with, the tenant, its further words, and its options. */
 type OnTenant = (parts: ErasingParts, tenantId: number, words: string[], options: Options) => Promise<string>;
+const sayNoMore: OnTenant = async () => "";
 
-/** A command that shows or takes away what cannot be brought back, so it is confirmed. @throws NotDoneError */
-async function ofTenant([config, logger, given]: [Config, Logger, string[]], form: string, work: OnTenant) {
+/** A command that shows or takes away what cannot be brought back, so who has read what `tell` says confirms it. @throws NotDoneError */
+async function ofTenant([config, logger, given]: Given, form: string, work: OnTenant, tell = sayNoMore) {
   const { values, positionals } = optionsOf(given, `${form} [--yes]`);
   const [name = "", ...more] = positionals;
   return withDatabase(config, { entities, logger }, async (database) => {
@@ -94,17 +97,18 @@ async function ofTenant([config, logger, given]: [Config, Logger, string[]], for
       { id: "number" },
     );
     if (!tenant) throw new NotDoneError(`There is no tenant ${name}.`);
-    if (!values.yes) await confirm(name);
     const keepOut = new KeepOut(new Keyring(config.encryptionKeys));
-    return work({ database, keepOut, clock: systemClock, logger }, tenant.id, more, values);
+    const parts = { database, keepOut, clock: systemClock, logger };
+    if (!values.yes) await confirm(name, await tell(parts, tenant.id, more, values));
+    return work(parts, tenant.id, more, values);
   });
 }
 
 /** @throws NotDoneError where nobody is there to be asked, or the answer is another */
-async function confirm(tenant: string): Promise<void> {
-  if (!process.stdin.isTTY) throw new NotDoneError("Nobody can be asked here: add --yes to do it.");
+async function confirm(tenant: string, told: string): Promise<void> {
+  if (!process.stdin.isTTY) throw new NotDoneError(`Nobody can be asked here: add --yes to do it.${told}`);
   const asking = createInterface({ input: process.stdin, output: process.stderr });
-  const answer = await asking.question(`This is about tenant ${tenant}. Type its name to go on: `);
+  const answer = await asking.question(`This is about tenant ${tenant}.${told}\nType its name to go on: `);
   asking.close();
   if (answer.trim() !== tenant) throw new NotDoneError("Nothing was done.");
 }
@@ -124,6 +128,10 @@ const writeExport: OnTenant = ({ database, clock, logger }, tenantId, [address =
 Not in it: backups, logs, what only the CRM holds, and where the person is named by a first name alone.`;
     return [content, words];
   });
+
+/** A sender's words may have become a person's name in the CRM as well: they are read before texts are lost by them. */
+const sayWho: OnTenant = async ({ database }, tenantId, [address = ""], options) =>
+  foundIn(await findPerson(database.tenant(tenantId), address, saidOf(options)));
 
 const sayErasure: OnTenant = async (parts, tenantId, [address = ""], options) => {
   const keepsOut = options["keep-out"] === true;

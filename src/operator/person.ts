@@ -134,10 +134,10 @@ const told = (names: readonly string[]) =>
 /** By what texts were found, and by what they were not. */
 export function foundIn(person: Person): string {
   const { names, called } = person;
-  const by = names.length > 0 ? `\nTexts were looked through for ${told(names)}.` : "";
+  const by = names.length > 0 ? `\nNames by which texts are found: ${told(names)}.` : "";
   const not =
     called.length > 0
-      ? `\nNot for what only invitations call the person, which may be anything: ${told(called)}. If it is the person's name, say it with --name.`
+      ? `\nNot by what only invitations call the person, which may be anything: ${told(called)}. If it is the person's name, say it with --name.`
       : "";
   return `${by}${not}${unclearIn(person)}`;
 }
