@@ -108,7 +108,7 @@ async function ofTenant([config, logger, given]: Given, form: string, work: OnTe
 async function confirm(tenant: string, told: string): Promise<void> {
   if (!process.stdin.isTTY) throw new NotDoneError(`Nobody can be asked here: add --yes to do it.${told}`);
   const asking = createInterface({ input: process.stdin, output: process.stderr });
-  const answer = await asking.question(`This is about tenant ${tenant}.${told}\nType its name to go on: `);
+  const answer = await asking.question(`This is about tenant ${tenant}.${told}\nType the tenant's name to go on: `);
   asking.close();
   if (answer.trim() !== tenant) throw new NotDoneError("Nothing was done.");
 }
