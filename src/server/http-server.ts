@@ -29,10 +29,9 @@ import { addSocketServer } from "./socket-server";
 /** A document with its variables; meetings with hundreds of attendees stay far below. */
 const MAX_BODY_BYTES = 512 * 1024;
 
-/** What a front end of an allowed origin may do: send operations with its user's token. No cookie counts, so none is allowed. */
+/** What a front end of an allowed origin may do: send operations with its user's token, and whatever headers its libraries add. No cookie counts. */
 const CORS = {
   methods: ["POST"],
-  allowedHeaders: ["authorization", "content-type", "x-request-id", COST_HEADER],
   exposedHeaders: ["retry-after", "x-request-id"],
   credentials: false,
   /** Seconds: how long an origin that is allowed no longer may still be believed to be. */
@@ -94,6 +93,7 @@ export async function createHttpServer(parts: HttpServerParts): Promise<HttpServ
 async function addGraphQL(scope: FastifyInstance, parts: HttpServerParts): Promise<void> {
   await scope.register(fastifyCors, { ...CORS, origin: [...parts.allowedOrigins] });
   const operations = new Operations(parts);
+  scope.addHook("onRequest", async ({ headers: { accept } }, reply) => void reply.type(answerType(accept)));
   scope.addHook("preParsing", async ({ headers: { "content-encoding": encoding } }) => {
     if (encoding && encoding.toLowerCase() !== "identity")
       throw new errorCodes.FST_ERR_CTP_INVALID_MEDIA_TYPE(encoding);
@@ -101,8 +101,7 @@ async function addGraphQL(scope: FastifyInstance, parts: HttpServerParts): Promi
   refuseOtherMethods(scope);
   scope.post("", async (request, reply) => {
     const { status, result } = await answerOf(request, reply, operations, parts);
-    reply.code(status).type(answerType(request.headers.accept));
-    return JSON.stringify(result);
+    return reply.code(status).send(JSON.stringify(result));
   });
 }
 
@@ -125,7 +124,7 @@ async function answerOf(
 async function sentIn({ method, url, headers, body: sent, raw }: FastifyRequest): Promise<Sent> {
   const body = recordOf(sent);
   if (body.query == null && "persistedQuery" in recordOf(body.extensions))
-    throw errorOf("PERSISTED_QUERY_NOT_SUPPORTED", "Documents are not kept by their hashes: send the whole document.");
+    throw errorOf("PERSISTED_QUERY_NOT_SUPPORTED", "PersistedQueryNotSupported"); // The words by which clients know it.
   const type = headers["content-type"];
   const [, charset = "utf-8"] = /;\s*charset\s*=\s*"?([^";\s]*)/i.exec(type ?? "") ?? [];
   if (!type || !/^utf-?8$/i.test(charset)) throw errorOf("UNSUPPORTED_MEDIA_TYPE", UNSUPPORTED);
@@ -164,7 +163,7 @@ async function contextOf(
 const JSON_TYPE = "application/json";
 const GRAPHQL_TYPE = "application/graphql-response+json";
 
-/** What the client likes best of the two; JSON also where it accepts neither. */
+/** What the client likes best of the two, for refusals too: Apollo reads errors beside 4xx in one of them alone. JSON also where it accepts neither. */
 function answerType(accept = JSON_TYPE): string {
   const liked = accept
     .toLowerCase()
@@ -182,12 +181,13 @@ function answerType(accept = JSON_TYPE): string {
 
 /** Answers where Fastify refuses a body before GraphQL sees it: it is too large, no JSON, or of another type. */
 function answerInFormOfGraphQL(logger: Logger) {
-  return (error: FastifyError, { routeOptions }: FastifyRequest, reply: FastifyReply) => {
+  return (error: FastifyError, { routeOptions, headers }: FastifyRequest, reply: FastifyReply) => {
     const status = error.statusCode ?? 500;
     if (status >= 500) logger.error({ err: error }, "a request failed outside of its operation");
     const other: CodeAndWords = status < 500 ? ["BAD_REQUEST", error.message] : FAILED;
     const [code, message] = refusedBodies(routeOptions.bodyLimit)[status] ?? other;
-    return reply.code(status).send({ errors: [{ message, extensions: { code } }] });
+    const body = { errors: [{ message, extensions: { code } }] };
+    return reply.code(status).type(answerType(headers.accept)).send(body);
   };
 }
 

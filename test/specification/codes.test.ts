@@ -35,16 +35,29 @@ const CAUSES: Record<string, [body: string, headers?: Record<string, string>]> =
   OPERATION_TOO_COSTLY: [operation(NOTES, { variables: { n: 50 } })],
 };
 
-test.each(Object.keys(CAUSES))("%s comes with the status that its line tells", async (code) => {
-  const [body, headers] = CAUSES[code] ?? [];
-  const answer = await request(`${service.url}/graphql`, {
-    method: "POST",
-    headers: { "content-type": "application/json", authorization: `Bearer ${await tokenFor()}`, ...headers },
-    body,
-  });
-  const { errors } = (await answer.body.json()) as { errors: { extensions: { code: string } }[] };
-  expect([errors[0]?.extensions.code, answer.statusCode]).toEqual([code, ERROR_CODES.get(code)?.[0]]);
-});
+const ACCEPTED = "application/graphql-response+json";
+const TYPE = `${ACCEPTED}; charset=utf-8`;
+
+// Seen red: bodies that Fastify refused were told as JSON, and Apollo Client reads no errors there beside another status than 200.
+test.each(Object.keys(CAUSES))(
+  "%s comes with the status that its line tells, in the type that is accepted",
+  async (code) => {
+    const [body, headers] = CAUSES[code] ?? [];
+    const answer = await request(`${service.url}/graphql`, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        accept: ACCEPTED,
+        authorization: `Bearer ${await tokenFor()}`,
+        ...headers,
+      },
+      body,
+    });
+    expect(answer.headers["content-type"]).toBe(TYPE);
+    const { errors } = (await answer.body.json()) as { errors: { extensions: { code: string } }[] };
+    expect([errors[0]?.extensions.code, answer.statusCode]).toEqual([code, ERROR_CODES.get(code)?.[0]]);
+  },
+);
 
 test("an argument that does not fit one field leaves the others their data, with 200", async () => {
   const { status, data, errors } = await service.ask("{ viewer { userId } deals(first: 0) { totalCount } }");
@@ -57,9 +70,11 @@ test.each(["GET", "HEAD", "PUT", "PATCH", "DELETE"] as const)(
   async (method) => {
     const { statusCode, headers, body } = await request(`${service.url}/graphql?query={viewer{userId}}`, {
       method,
-      ...(method !== "GET" && method !== "HEAD" && { headers: { "content-type": "text/plain" }, body: "{" }),
+      headers: { accept: ACCEPTED },
+      ...(method !== "GET" &&
+        method !== "HEAD" && { headers: { accept: ACCEPTED, "content-type": "text/plain" }, body: "{" }),
     });
-    expect([statusCode, headers.allow]).toEqual([405, "POST"]);
+    expect([statusCode, headers.allow, headers["content-type"]]).toEqual([405, "POST", TYPE]);
     if (method === "HEAD") return body.dump();
     expect(await body.json()).toMatchObject({ errors: [{ extensions: { code: "METHOD_NOT_ALLOWED" } }] });
     expect(ERROR_CODES.get("METHOD_NOT_ALLOWED")?.[0]).toBe(405);
