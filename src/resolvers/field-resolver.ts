@@ -47,7 +47,9 @@ export class NominatedFieldResolver {
     const list = await liveFields(entity);
     // An empty list would say that there are no fields.
     if (!list.ok) throw new GraphQLError(list.message, { extensions: { code: list.code } });
-    return list.value.filter(({ custom }) => custom || !customOnly);
+    return list.value
+      .filter(({ custom }) => custom || !customOnly)
+      .map((field) => ({ ...field, options: field.options.map((option) => ({ ...option, crmId: option.id })) }));
   }
 
   @FieldResolver(() => [FieldMapping], { description: "The nominated fields, at most one an entity." })

@@ -133,7 +133,7 @@ export class MeetingResolver {
   ): Promise<MeetingDeleted | Refusal> {
     await context.services.meetings.delete(context.actor, uuidIn(meetingId, "Meeting"));
     context.renew();
-    return Object.assign(new MeetingDeleted(), { id: meetingId });
+    return Object.assign(new MeetingDeleted(), { meetingId });
   }
 
   @Mutation(() => MeetingResult, {

@@ -93,7 +93,13 @@ export const CrmEntityEnum = apiEnum<MatchedEntity>("CrmEntity", "What can recei
 
 @ObjectType({ description: "An option of a field of type enum or set." })
 export class CrmFieldOption {
-  @Field(() => String, { description: "The CRM's id of it." })
+  @Field(() => String, { description: "Its id in the CRM; other fields may have options of the same." })
+  crmId!: string;
+
+  @Field(() => String, {
+    description: "The same. Caches take equal ids for one option, and show its label in all fields.",
+    deprecationReason: "Until 2027-06-01: use crmId.",
+  })
   id!: string;
 
   @Field(() => String, { description: "As people see it; not unique." })

@@ -210,8 +210,8 @@ export const MeetingResult = resultOf("MeetingResult", () => MeetingSuccess);
 
 @ObjectType({ description: "There is no such meeting now, whether there was one or not." })
 export class MeetingDeleted {
-  @Field(() => ID, { description: "The id as it was given." })
-  id!: string;
+  @Field(() => ID, { description: 'As it was given. No "id": caches would take this answer for the meeting itself.' })
+  meetingId!: string;
 }
 
 export const DeleteMeetingResult = resultOf("DeleteMeetingResult", () => MeetingDeleted);

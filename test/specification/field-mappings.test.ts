@@ -41,14 +41,14 @@ async function sync(as: ActorClaims): Promise<void> {
 }
 
 const FIELDS = `query ($entity: CrmEntity!, $customOnly: Boolean) {
-  connection { fields(entity: $entity, customOnly: $customOnly) { key name type custom writable options { id label } } } }`;
+  connection { fields(entity: $entity, customOnly: $customOnly) { key name type custom writable options { crmId label } } } }`;
 interface Field {
   key: string;
   name: string;
   type: string;
   custom: boolean;
   writable: boolean;
-  options: { id: string; label: string }[];
+  options: { crmId: string; label: string }[];
 }
 const fieldsOf = (as: ActorClaims, entity: Entity, customOnly?: boolean) =>
   service.ask<{ connection: { fields: Field[] } } | null>(FIELDS, { entity, customOnly }, as);
@@ -68,7 +68,7 @@ describe("The fields on the connection", () => {
       type: "enum",
       custom: true,
       writable: true,
-      options: segment.options?.map(({ id, label }) => ({ id: String(id), label })),
+      options: segment.options?.map(({ id, label }) => ({ crmId: String(id), label })),
     });
     const custom = dataOf(await fieldsOf(as, entity, true))?.connection.fields;
     expect(custom).toEqual(shown?.filter((field) => field.custom));

@@ -24,7 +24,9 @@ type Answer = Partial<Refusal> & { meeting?: Shown; id?: string };
 
 async function ask(name: string, meetingId: string, as = {}): Promise<Answer> {
   const result =
-    name === "deleteMeeting" ? "... on MeetingDeleted { id }" : `... on MeetingSuccess { meeting { ${MEETING} } }`;
+    name === "deleteMeeting"
+      ? "... on MeetingDeleted { meetingId }"
+      : `... on MeetingSuccess { meeting { ${MEETING} } }`;
   const mutation = `mutation ($id: ID!) { ${name}(meetingId: $id) { ${result} ... on Refusal { code message field } } }`;
   return dataOf(await service.ask<Record<string, Answer>>(mutation, { id: meetingId }, as))[name] as Answer;
 }
@@ -139,8 +141,8 @@ describe("a meeting that is deleted", () => {
     const deal = (await read(id))?.match.deal?.id ?? "";
     const written = await writeNote(service, { meetingId: id, idempotencyKey: "of-the-deleted" });
     expect(await rowsOf(id)).toEqual([1, 1, 2, 1]);
-    expect(await ask("deleteMeeting", id)).toEqual({ id });
-    expect(await ask("deleteMeeting", id)).toEqual({ id });
+    expect(await ask("deleteMeeting", id)).toEqual({ meetingId: id });
+    expect(await ask("deleteMeeting", id)).toEqual({ meetingId: id });
     expect(await rowsOf(id)).toEqual([0, 0, 0, 1]);
     expect(await read(id)).toBeNull();
     expect(await node(deal)).toBeNull();
@@ -162,7 +164,7 @@ describe("a meeting that is deleted", () => {
     const as = { tenant: "other" };
     const foreign = await recordMeeting(service, ["nobody@nowhere.example"], {}, as);
     for (const id of [foreign.id, "nonsense", "", rowId(foreign.id) ?? ""])
-      expect(await ask("deleteMeeting", id)).toEqual({ id });
+      expect(await ask("deleteMeeting", id)).toEqual({ meetingId: id });
     expect((await read(foreign.id, as))?.title).toBe("Next steps");
     for (const name of ["cancelMeeting", "unchooseDeal"]) {
       expect(await ask(name, foreign.id)).toMatchObject({ code: "MEETING_NOT_FOUND", field: "meetingId" });

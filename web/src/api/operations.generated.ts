@@ -836,7 +836,7 @@ export type NominatedFieldQueryVariables = Exact<{
 }>;
 
 
-export type NominatedFieldQuery = { connection: { id: string, fields: Array<{ key: string, options: Array<{ id: string, label: string }> }> } };
+export type NominatedFieldQuery = { connection: { id: string, fields: Array<{ key: string, options: Array<{ crmId: string, label: string }> }> } };
 
 export type MeetingLineFragment = { id: string, title: string, startsAt: string, endsAt: string | null, ownerEmail: string, cancelledAt: string | null, match: { status: MeetingMatchStatus, reason: string, deal: { id: string, title: string, quiet: { verdict: QuietVerdict } } | null, candidates: Array<{ reason: string }> } };
 
@@ -879,7 +879,7 @@ export type DeleteMeetingMutationVariables = Exact<{
 
 
 export type DeleteMeetingMutation = { deleteMeeting:
-    | { id: string }
+    | { meetingId: string }
     | { code: RefusalCode, message: string }
    };
 
@@ -934,7 +934,7 @@ export type CustomFieldsQueryVariables = Exact<{
 }>;
 
 
-export type CustomFieldsQuery = { connection: { id: string, fields: Array<{ key: string, name: string, type: string, writable: boolean, options: Array<{ id: string, label: string }> }> } };
+export type CustomFieldsQuery = { connection: { id: string, fields: Array<{ key: string, name: string, type: string, writable: boolean, options: Array<{ crmId: string, label: string }> }> } };
 
 export type SetFieldMappingMutationVariables = Exact<{
   input: FieldMappingInput;
@@ -1659,7 +1659,7 @@ export const NominatedFieldDocument = gql`
     fields(entity: $entity, customOnly: true) {
       key
       options {
-        id
+        crmId
         label
       }
     }
@@ -1730,7 +1730,7 @@ export const DeleteMeetingDocument = gql`
     mutation DeleteMeeting($meetingId: ID!) {
   deleteMeeting(meetingId: $meetingId) {
     ... on MeetingDeleted {
-      id
+      meetingId
     }
     ... on Refusal {
       code
@@ -1831,7 +1831,7 @@ export const CustomFieldsDocument = gql`
       type
       writable
       options {
-        id
+        crmId
         label
       }
     }

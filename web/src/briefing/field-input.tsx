@@ -4,7 +4,7 @@ import { asNumber, fieldKind } from "../ui/field-types";
 interface FieldInputProps {
   name: string;
   type: string | null;
-  options: readonly { id: string; label: string }[];
+  options: readonly { crmId: string; label: string }[];
   parts: readonly string[];
   isLocked: boolean;
   onChange(parts: string[]): void;
@@ -36,7 +36,7 @@ export function FieldInput({ name, type, options, parts, isLocked, onChange }: F
           <select {...common} value={first} onChange={({ target }) => onChange(target.value ? [target.value] : [])}>
             <option value="">Nothing chosen</option>
             {options.map((option) => (
-              <option key={option.id} value={option.id}>
+              <option key={option.crmId} value={option.crmId}>
                 {option.label}
               </option>
             ))}
@@ -50,12 +50,12 @@ export function FieldInput({ name, type, options, parts, isLocked, onChange }: F
             {name} <span className="muted small">({text})</span>
           </legend>
           {options.map((option) => (
-            <label key={option.id} className="check">
+            <label key={option.crmId} className="check">
               <input
                 type="checkbox"
-                checked={parts.includes(option.id)}
+                checked={parts.includes(option.crmId)}
                 onChange={({ target: { checked } }) =>
-                  onChange(checked ? [...parts, option.id] : parts.filter((chosen) => chosen !== option.id))
+                  onChange(checked ? [...parts, option.crmId] : parts.filter((chosen) => chosen !== option.crmId))
                 }
               />
               {option.label}
