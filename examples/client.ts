@@ -15,18 +15,36 @@ interface Answer<Data> {
   errors?: readonly { message: string; extensions?: { code?: string } }[];
 }
 
+const LONGEST_WAIT_MS = 15_000;
+const PING_MS = 10_000;
+const PONG_WITHIN_MS = 5_000;
+
 /** What a client of the service needs, in a browser and in Node: a POST, a socket, and types from the documents. */
 export class Client {
   readonly #socket: SocketClient;
 
   constructor(private readonly options: ClientOptions) {
+    let lost: ReturnType<typeof setTimeout> | undefined;
     this.#socket = createClient({
       url: `${options.url.replace(/^http/, "ws")}/graphql`,
       webSocketImpl: options.webSocketImpl,
-      // By itself it gives up where nothing listens, as while the service is started anew.
+      // By itself it gives up where nothing listens, as while the service is started anew, and waits twice as long each time.
       retryAttempts: Number.POSITIVE_INFINITY,
       shouldRetry: () => true,
+      retryWait: (attempt) =>
+        new Promise((resolve) =>
+          setTimeout(resolve, Math.min(LONGEST_WAIT_MS, 500 * 2 ** attempt) * (0.5 + Math.random())),
+        ),
       connectionParams: async () => ({ authorization: `Bearer ${await options.token()}` }),
+      // A socket that a sleeping machine or a network has lost is told by nobody.
+      keepAlive: PING_MS,
+      on: {
+        ping: () => {
+          lost = setTimeout(() => this.#socket.terminate(), PONG_WITHIN_MS);
+        },
+        pong: () => clearTimeout(lost),
+        closed: () => clearTimeout(lost),
+      },
     });
   }
 

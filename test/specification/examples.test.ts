@@ -1,5 +1,5 @@
 import { mkdtempSync, rmSync } from "node:fs";
-import { connect, createServer } from "node:net";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -53,6 +53,39 @@ test("what the example hears goes on where the service is away for a while", asy
   client.close();
   through.close();
 });
+
+/** Between the client and the service: `stall` keeps sockets open and passes nothing on. */
+async function startThrough() {
+  const passing = new Set<Socket>();
+  const server = createServer((near) => {
+    const far = connect(Number(new URL(service.url).port), "127.0.0.1");
+    for (const end of [near, far]) passing.add(end.on("error", () => {}));
+    near.pipe(far).pipe(near);
+  });
+  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+  const { port } = server.address() as AddressInfo;
+  const stall = () => {
+    for (const end of passing) end.unpipe().pause();
+  };
+  const close = () => {
+    for (const end of passing) end.destroy();
+    server.close();
+  };
+  return { url: `http://127.0.0.1:${port}`, stall, close };
+}
+
+// Seen red: nothing more was heard.
+test("what the example hears goes on where a socket is lost without a word", async () => {
+  const through = await startThrough();
+  const client = new Client({ url: through.url, token: tokenFor, webSocketImpl: WebSocket });
+  const heard = client.hear(WATCHED, {});
+  const state = { done: false, value: { connectionStatusChanged: { state: "CONNECTED" } } };
+  expect(await heard.next()).toEqual(state);
+  through.stall();
+  expect(await heard.next()).toEqual(state);
+  client.close();
+  through.close();
+}, 40_000);
 
 test("the demo that ends by itself shows a briefing, and no address or token of what is gone then", async () => {
   const folder = mkdtempSync(join(tmpdir(), "demo-"));

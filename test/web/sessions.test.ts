@@ -55,6 +55,25 @@ test("while the service is away the page keeps what it knows and says so; when i
   await state(page, "Not connected").waitFor();
 });
 
+// Seen red: the page went on saying that it was live, and heard nothing more.
+test("a socket that is lost without a word, as by a machine that slept, is found out, and the page is live again", async () => {
+  const page = await product.openSignedOut();
+  let isLost = false;
+  await page.context().routeWebSocket(/graphql/, (near) => {
+    const far = near.connectToServer();
+    near.onMessage((message) => isLost || far.send(message));
+    far.onMessage((message) => isLost || near.send(message));
+    far.onClose((code, reason) => void (isLost || near.close({ code, reason })));
+  });
+  await page.getByRole("link", { name: "Sign in" }).click();
+  await page.getByRole("button", { name: "Anna Admin" }).click();
+  await page.getByRole("heading", { level: 1 }).waitFor();
+  isLost = true;
+  await page.getByText("Reconnecting for live updates").waitFor();
+  isLost = false;
+  await page.getByText("Reconnecting for live updates").waitFor({ state: "detached" });
+});
+
 test("the service goes and comes back under an open briefing: the page says so, a note that is sent meanwhile is kept and written once, and what changed is shown", async () => {
   const { simulator, database } = product;
   const { singleDeal } = simulator.company.stories;

@@ -6,6 +6,7 @@ import type { Tokens } from "./tokens";
 const UNAUTHENTICATED = 401;
 const LONGEST_WAIT_MS = 15_000;
 const KEEP_ALIVE_MS = 15_000;
+const PONG_WITHIN_MS = 5_000;
 /** Longer than the service takes for its slowest answer, a write that waits for another one: beyond it none will come. */
 const ANSWER_WITHIN_MS = 120_000;
 
@@ -47,7 +48,8 @@ function authorized(tokens: Tokens): typeof fetch {
 }
 
 function createSockets(tokens: Tokens, liveness: Liveness): SocketClient {
-  return createSocketClient({
+  let lost: ReturnType<typeof setTimeout> | undefined;
+  const sockets = createSocketClient({
     url: new URL("/graphql", window.location.href).href.replace(/^http/, "ws"),
     // Without a token the service refuses the socket and it is tried again later; an exception here would end it for good.
     connectionParams: async () => ({ authorization: `Bearer ${await tokens.get().catch(() => "")}` }),
@@ -60,10 +62,17 @@ function createSockets(tokens: Tokens, liveness: Liveness): SocketClient {
       ),
     on: {
       connected: () => liveness.set(true),
+      // A socket that a sleeping machine or a network has lost is told by nobody.
+      ping: () => {
+        lost = setTimeout(() => sockets.terminate(), PONG_WITHIN_MS);
+      },
+      pong: () => clearTimeout(lost),
       closed: (event) => {
+        clearTimeout(lost);
         liveness.set(false);
         if ((event as CloseEvent).code === CloseCode.Forbidden) tokens.forget();
       },
     },
   });
+  return sockets;
 }
