@@ -75,3 +75,18 @@ test("what is told while an older answer is still on its way is not missed", asy
   // The page may ask once more while the test ends.
   await page.unrouteAll({ behavior: "ignoreErrors" });
 });
+
+// Seen red: "The CRM was not connected", while it was.
+test("a connect whose answer is lost is not said to have failed, and the way back shows what is", async () => {
+  const page = await product.signIn("admin");
+  await page.route("**/graphql", async (route) => {
+    if (!route.request().postData()?.includes("mutation Connect")) return route.continue();
+    await route.fetch();
+    await route.abort();
+  });
+  await page.getByRole("button", { name: "Connect Pipedrive" }).click();
+  await page.getByRole("button", { name: "Allow and Install" }).click();
+  await page.getByRole("heading", { name: "It is not known whether the CRM was connected" }).waitFor();
+  await page.getByRole("button", { name: "Back to the CRM connection" }).click();
+  await page.getByText("Connected account").waitFor();
+});

@@ -28,7 +28,7 @@ export function ReturningPage({ redirect, onConnected, onGiveUp }: ReturningPage
   return (
     <div className="stack">
       <PageHead title="CRM connection" above={<span className="muted">Settings</span>} />
-      <Card title={refusal || error ? "The CRM was not connected" : "Completing the connection"}>
+      <Card title={titleOf(refusal, error)}>
         {!refusal && !error && (
           <p role="status">The authorization is being checked. Nothing is stored before it holds.</p>
         )}
@@ -46,4 +46,10 @@ export function ReturningPage({ redirect, onConnected, onGiveUp }: ReturningPage
       </Card>
     </div>
   );
+}
+
+/** An error may be a lost answer: the service may have connected the CRM all the same. */
+function titleOf(refusal: object | null, error: object | undefined): string {
+  if (refusal) return "The CRM was not connected";
+  return error ? "It is not known whether the CRM was connected" : "Completing the connection";
 }
