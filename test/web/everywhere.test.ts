@@ -3,7 +3,7 @@ import { connect, recordMeeting, syncEnds, until } from "../support/stories";
 import { useStarted } from "../support/world";
 import { findings } from "./support/browser";
 import { startProduct } from "./support/product";
-import { focusIsKept } from "./support/steps";
+import { focusIsKept, noteForm } from "./support/steps";
 
 const product = useStarted(startProduct);
 let meetingId = "";
@@ -102,6 +102,52 @@ test("the focus stays near when what had it goes", async () => {
   await choose.waitFor();
   const near = "document.activeElement.closest('section')?.ariaLabel === 'Fields the service may write'";
   await until("the focus is near", () => page.evaluate<boolean>(near));
+});
+
+// Each seen red: nothing was left of the page, of the way elsewhere and of the text that was being typed.
+describe("A page that stayed open while the service became newer", () => {
+  const broken = (page: Page) => page.getByRole("alert").filter({ hasText: "This part of the page cannot be shown" });
+  const loadAgain = (page: Page) => broken(page).getByRole("button", { name: "Load the page again" }).click();
+
+  test("a page whose script is gone says so, leads elsewhere, and is there once it is loaded again", async () => {
+    const page = await product.signIn("admin");
+    await page.goto(at("/quiet"));
+    await page.route(/assets\/silence-page/, (route) => route.fulfill({ status: 404 }));
+    await page.getByRole("link", { name: "When is a deal quiet?" }).click();
+    await broken(page).waitFor();
+    expect(await findings(page)).toEqual([]);
+    await page.getByRole("link", { name: "Meetings" }).click();
+    await page.getByRole("heading", { level: 1, name: "Meetings" }).waitFor();
+    await page.goBack();
+    await page.unrouteAll();
+    await loadAgain(page);
+    await page.getByRole("heading", { level: 1, name: "When is a deal quiet?" }).waitFor();
+  });
+
+  test("a preview whose script is gone takes no text away", async () => {
+    const page = await product.signIn("admin");
+    await page.goto(at(`/meetings/${meetingId}`));
+    await page.route(/assets\/note-preview/, (route) => route.fulfill({ status: 404 }));
+    const { form, text } = noteForm(page);
+    await text.fill("Half a note.");
+    await form.getByRole("button", { name: "Preview" }).click();
+    await broken(page).waitFor();
+    await form.getByRole("button", { name: "Edit" }).click();
+    expect(await text.inputValue()).toBe("Half a note.");
+  });
+
+  test("a value that it does not know does not take the page away", async () => {
+    const page = await product.signIn("admin");
+    await page.route(/graphql$/, async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, body: (await response.text()).replace('"CONNECTED"', '"PAUSED"') });
+    });
+    await page.reload();
+    await broken(page).waitFor();
+    await page.unrouteAll({ behavior: "wait" });
+    await loadAgain(page);
+    await page.getByText("Connected account").waitFor();
+  });
 });
 
 test("data that is older than a day is said to be so wherever it is shown", async () => {

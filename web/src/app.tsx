@@ -7,7 +7,8 @@ import { QuietPage } from "./quiet/quiet-page";
 import type { Redirect } from "./settings/redirect";
 import { ReturningPage } from "./settings/returning-page";
 import { SettingsPage } from "./settings/settings-page";
-import { NoSuchPage } from "./ui/page";
+import { NoSuchPage, PageHead } from "./ui/page";
+import { Part } from "./ui/part";
 import { Loading } from "./ui/parts";
 
 /** Few open it, and seldom: it comes when it is asked for. */
@@ -17,7 +18,7 @@ const SilencePage = lazy(() => import("./silence/silence-page").then(({ SilenceP
 export function App({ redirect }: { redirect: Redirect | null }) {
   const [pending, setPending] = useState(redirect);
   const [welcome, setWelcome] = useState(false);
-  const [, go] = useLocation();
+  const [location, go] = useLocation();
   const leave = useCallback(() => {
     setPending(null);
     go("/settings", { replace: true });
@@ -35,29 +36,31 @@ export function App({ redirect }: { redirect: Redirect | null }) {
   }
   return (
     <Layout>
-      <Switch>
-        <Route path="/settings">
-          <SettingsPage welcome={welcome} />
-        </Route>
-        <Route path="/meetings">
-          <MeetingsPage />
-        </Route>
-        <Route path="/quiet">
-          <QuietPage />
-        </Route>
-        <Route path="/quiet/settings">
-          <Suspense fallback={<Loading what="The settings" />}>
-            <SilencePage />
-          </Suspense>
-        </Route>
-        <Route path="/meetings/:id">{({ id }) => <BriefingPage key={id} id={id} />}</Route>
-        <Route path="/">
-          <GoTo to="/settings" replace />
-        </Route>
-        <Route>
-          <NoSuchPage />
-        </Route>
-      </Switch>
+      <Part key={location} head={<PageHead title="That did not work" />}>
+        <Switch>
+          <Route path="/settings">
+            <SettingsPage welcome={welcome} />
+          </Route>
+          <Route path="/meetings">
+            <MeetingsPage />
+          </Route>
+          <Route path="/quiet">
+            <QuietPage />
+          </Route>
+          <Route path="/quiet/settings">
+            <Suspense fallback={<Loading what="The settings" />}>
+              <SilencePage />
+            </Suspense>
+          </Route>
+          <Route path="/meetings/:id">{({ id }) => <BriefingPage key={id} id={id} />}</Route>
+          <Route path="/">
+            <GoTo to="/settings" replace />
+          </Route>
+          <Route>
+            <NoSuchPage />
+          </Route>
+        </Switch>
+      </Part>
     </Layout>
   );
 }

@@ -1,4 +1,5 @@
 import { lazy, Suspense, useId, useState } from "react";
+import { Part } from "../ui/part";
 import { Button, Notice } from "../ui/parts";
 import { keptNote } from "./kept-notes";
 import { Fate, Settled } from "./note-fate";
@@ -68,9 +69,11 @@ export function NoteForm({ meetingId, viewerId, slot, targets, matched, author, 
       )}
       {preview ? (
         <section className="preview" aria-label="Preview" dir="auto">
-          <Suspense fallback={<p className="muted">Preparing the preview …</p>}>
-            <NotePreview content={draft.text} />
-          </Suspense>
+          <Part>
+            <Suspense fallback={<p className="muted">Preparing the preview …</p>}>
+              <NotePreview content={draft.text} />
+            </Suspense>
+          </Part>
         </section>
       ) : (
         <NoteText draft={draft} isLocked={sending !== null} />
