@@ -67,6 +67,18 @@ test("today, what comes with the next first, and what has been with the latest f
   await screenshot(page, "meetings");
 });
 
+// Seen red: one timer until midnight stood still while the computer slept, and yesterday stood under "Today" for hours.
+test("who opens a sleeping computer the next day sees that day's meetings", async () => {
+  const slept = await product.signIn("admin");
+  await slept.clock.install();
+  await slept.goto(`${product.service.url}/meetings`);
+  await line("Which of the deals?", slept).waitFor();
+  await slept.clock.setSystemTime(Date.now() + DAY_MS);
+  await slept.evaluate("document.dispatchEvent(new Event('visibilitychange'))");
+  await until("tomorrow has come", async () => (await titlesOf("Today", slept)).includes("Tomorrow's call"));
+  expect((await titlesOf("Past", slept))[0]).toBe("Which of the deals?");
+});
+
 test("tabs hold what is to be chosen and what has no deal, with how many, and stand in the address", async () => {
   await page.getByRole("link", { name: "Needs a choice (1)" }).click();
   await until("only that one is left", async () => (await page.getByRole("heading", { level: 3 }).count()) === 1);

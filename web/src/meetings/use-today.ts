@@ -1,12 +1,24 @@
 import { useEffect, useState } from "react";
 
-/** The reader's day; another one after midnight, also where the page stays open. */
+const LOOK_EVERY_MS = 60_000;
+
+/**
+ * The reader's day; another one after midnight, also where the page stays open. One timer until midnight would come hours
+ * late: while a computer sleeps, timers stand still.
+ */
 export function useToday(): Date {
-  const [now, setNow] = useState(() => new Date());
+  const [today, setToday] = useState(() => new Date());
   useEffect(() => {
-    const midnight = new Date(now.getFullYear(), now.getMonth(), now.getDate() + 1);
-    const timer = setTimeout(() => setNow(new Date()), midnight.getTime() - now.getTime());
-    return () => clearTimeout(timer);
-  }, [now]);
-  return now;
+    const look = () => {
+      const now = new Date();
+      setToday((before) => (before.toDateString() === now.toDateString() ? before : now));
+    };
+    const timer = setInterval(look, LOOK_EVERY_MS);
+    document.addEventListener("visibilitychange", look);
+    return () => {
+      clearInterval(timer);
+      document.removeEventListener("visibilitychange", look);
+    };
+  }, []);
+  return today;
 }
