@@ -96,6 +96,25 @@ test.each(LOOKS)(
   },
 );
 
+// Seen red: each page looked like the current one, bars were not there, and a picture's legend had no colours.
+test("where a person chooses the colours nothing is said by others alone", async () => {
+  const page = await product.signIn("admin", { forcedColors: "active" });
+  const drawn = (elements: string, property: string, part = "") =>
+    page.evaluate<string[]>(
+      `[...document.querySelectorAll("${elements}")].map((e) => getComputedStyle(e, "${part}").${property})`,
+    );
+  await page.getByText("Connected account").waitFor();
+  const [meetings, quiet, settings] = await drawn("nav .tab", "borderBottomColor");
+  expect([meetings === quiet, meetings === settings]).toEqual([true, false]);
+  expect(await drawn(".bar", "borderTopStyle")).toEqual(["solid"]);
+  await page.getByRole("link", { name: "Meetings" }).click();
+  await page.getByRole("link", { name: "Intro call" }).click();
+  await page.getByRole("region", { name: "Contact with the buyer" }).waitFor();
+  const [buyer, us] = await drawn(".legend [class]", "backgroundColor", "::before");
+  expect(new Set([buyer, us, ...(await drawn(".card", "backgroundColor"))]).size).toBe(3);
+  await screenshot(page, "briefing-forced-colors");
+});
+
 test("a keyboard is enough: from the first screen to a written note, and out of a dialog again", async () => {
   const page = await product.signIn("admin");
   await page.keyboard.press("Tab");
