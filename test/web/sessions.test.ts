@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { posts } from "../support/notes";
 import { syncEnds, until } from "../support/stories";
 import { useStarted } from "../support/world";
@@ -5,6 +6,8 @@ import { findings } from "./support/browser";
 import { startProduct } from "./support/product";
 import { connectThroughConsent, disconnected, noteForm, openNewMeeting, state } from "./support/steps";
 
+/** Its second, and the five by which clocks may differ. */
+const TOKEN_IS_OVER_AFTER_MS = 7_000;
 const product = useStarted(() => startProduct({ tokenLifeSeconds: 1 }));
 afterEach(() => disconnected(product));
 
@@ -31,6 +34,48 @@ test("a token that ends is replaced, and the page stays live; none is ever kept 
   await state(page, "Connected").waitFor();
   const kept = await page.evaluate("JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])");
   expect(kept).toBe('[{},{},""]');
+});
+
+// Seen red: 60 and more an hour (measured over four minutes: 270), from each page that was left open.
+test("a page whose session has ended asks for a token now and then, and at once when somebody comes back to it", async () => {
+  const page = await product.openSignedOut();
+  await page.clock.install();
+  await page.goto(product.service.url);
+  await page.getByText("You are not signed in").waitFor();
+  let asked = 0;
+  page.on("response", (response) => {
+    if (response.url() === product.host.tokenUrl) asked += 1;
+  });
+  for (let minute = 0; minute < 60; minute += 1) {
+    await page.clock.runFor(60_000);
+    await sleep(50);
+  }
+  expect(asked).toBeGreaterThan(5);
+  expect(asked).toBeLessThan(45);
+  const before = asked;
+  await page.evaluate("window.dispatchEvent(new Event('focus'))");
+  await until("it has asked", async () => asked > before);
+});
+
+// Seen red: the note was written in the name of whoever had signed in in another tab.
+test("nothing that one person has begun is sent as another who has signed in in another tab", async () => {
+  const { simulator, service, host } = product;
+  const page = await product.signIn("admin");
+  await connectThroughConsent(page);
+  await syncEnds(service);
+  await openNewMeeting(product, page, [simulator.company.stories.singleDeal.email]);
+  // Without events nothing tells the page before the button is pressed.
+  await page.routeWebSocket(/graphql$/, () => {});
+  await page.reload();
+  await noteForm(page).text.fill("Anna's own words.");
+  const tab = await page.context().newPage();
+  await tab.goto(host.url);
+  await tab.getByRole("button", { name: "Max Member" }).click();
+  await tab.getByRole("heading", { level: 1 }).waitFor();
+  await sleep(TOKEN_IS_OVER_AFTER_MS);
+  await noteForm(page).write.click();
+  await until("the page is another person's", async () => (await noteForm(page).text.inputValue()) === "");
+  expect(posts(simulator)).toHaveLength(0);
 });
 
 test("while the service is away the page keeps what it knows and says so; when it is back, it is live again", async () => {

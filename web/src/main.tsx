@@ -18,7 +18,7 @@ import { takeRedirect } from "./settings/redirect";
 const redirect = takeRedirect(window.location, window.history);
 const tokenUrl = document.querySelector<HTMLMetaElement>('meta[name="token-url"]')?.content ?? "";
 const liveness = new Liveness();
-const api = createApi(new Tokens(tokenUrl), liveness);
+const api = createApi(new Tokens(tokenUrl, () => window.location.reload()), liveness);
 
 const root = document.getElementById("root");
 if (!root) throw new Error("the page has no root");

@@ -5,6 +5,8 @@ import type { Tokens } from "./tokens";
 
 const UNAUTHENTICATED = 401;
 const LONGEST_WAIT_MS = 15_000;
+/** A page that is left open over night, and its session has ended, asks the host product for a token with each try. */
+const LONGEST_WAIT_SIGNED_OUT_MS = 300_000;
 const KEEP_ALIVE_MS = 15_000;
 const PONG_WITHIN_MS = 5_000;
 /** Longer than the service takes for its slowest answer, a write that waits for another one: beyond it none will come. */
@@ -56,10 +58,10 @@ function createSockets(tokens: Tokens, liveness: Liveness): SocketClient {
     keepAlive: KEEP_ALIVE_MS,
     retryAttempts: Number.POSITIVE_INFINITY,
     shouldRetry: () => true,
-    retryWait: (attempt) =>
-      new Promise((resolve) =>
-        setTimeout(resolve, Math.min(LONGEST_WAIT_MS, 500 * 2 ** attempt) * (0.5 + Math.random())),
-      ),
+    retryWait: (attempt) => {
+      const longest = tokens.isSignedOut ? LONGEST_WAIT_SIGNED_OUT_MS : LONGEST_WAIT_MS;
+      return passed(Math.min(longest, 500 * 2 ** attempt) * (0.5 + Math.random()));
+    },
     on: {
       connected: () => liveness.set(true),
       // A socket that a sleeping machine or a network has lost is told by nobody.
@@ -76,3 +78,10 @@ function createSockets(tokens: Tokens, liveness: Liveness): SocketClient {
   });
   return sockets;
 }
+
+/** After that time, and at once where somebody comes back to the page. */
+const passed = (ms: number): Promise<void> =>
+  new Promise((resolve) => {
+    setTimeout(resolve, ms);
+    window.addEventListener("focus", () => resolve(), { once: true });
+  });

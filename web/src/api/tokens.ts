@@ -18,8 +18,15 @@ interface TokenAnswer {
  */
 export class Tokens {
   private current: Promise<string> | null = null;
+  private holder: string | null = null;
+  /** As the host product said last. */
+  isSignedOut = false;
 
-  constructor(private readonly url: string) {}
+  /** @param onOther somebody else is signed in by now, or in another organization: what the page shows is not theirs */
+  constructor(
+    private readonly url: string,
+    private readonly onOther: () => void,
+  ) {}
 
   /** @throws SignedOut */
   get(): Promise<string> {
@@ -41,9 +48,30 @@ export class Tokens {
   private async ask(): Promise<string> {
     const answer = await fetch(this.url, { method: "POST", credentials: "include", cache: "no-store" });
     const body = (await answer.json().catch(() => ({}))) as TokenAnswer;
-    if (answer.ok && typeof body.token === "string") return body.token;
-    if (answer.status === 401 || answer.status === 403) throw new SignedOut(webAddress(body.signInUrl));
+    this.isSignedOut = answer.status === 401 || answer.status === 403;
+    if (answer.ok && typeof body.token === "string") return this.ofTheSame(body.token, webAddress(body.signInUrl));
+    if (this.isSignedOut) throw new SignedOut(webAddress(body.signInUrl));
     throw new Error(`The sign-in of the host product answered ${answer.status}.`);
+  }
+
+  /** Nothing that one person has begun is sent as another. */
+  private ofTheSame(token: string, signInUrl: string | null): string {
+    const holder = holderOf(token);
+    this.holder ??= holder;
+    if (holder === this.holder) return token;
+    this.onOther();
+    throw new SignedOut(signInUrl);
+  }
+}
+
+/** Who a token says it is of, unproven; null where the page cannot read it. */
+function holderOf(token: string): string | null {
+  try {
+    const [, payload = ""] = token.split(".");
+    const { tenant, sub } = JSON.parse(atob(payload.replaceAll("-", "+").replaceAll("_", "/")));
+    return JSON.stringify([tenant, sub]);
+  } catch {
+    return null;
   }
 }
 
