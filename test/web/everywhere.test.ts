@@ -104,6 +104,28 @@ test("the focus stays near when what had it goes", async () => {
   await until("the focus is near", () => page.evaluate<boolean>(near));
 });
 
+/** Notes what a screen reader is told to read out. */
+const LISTEN = `window.readOut = [];
+new MutationObserver((changes) => changes.forEach(({ target }) => {
+  const place = target.parentElement.closest("[aria-live], [role=alert], [role=status]");
+  if (place && place.ariaLive !== "off") readOut.push(target.data);
+})).observe(document.body, { subtree: true, characterData: true })`;
+
+// Seen red: "10 seconds ago", "20 seconds ago" and so on, of each receipt, and in a warning over whatever was being read.
+test("that time passes is not read out", async () => {
+  const page = await product.signIn("admin");
+  await page.clock.install();
+  await page.goto(at(`/meetings/${meetingId}`));
+  const { form, text, write } = noteForm(page);
+  await text.fill("Agreed.");
+  await write.click();
+  await form.getByText("Written", { exact: true }).waitFor();
+  await page.evaluate(LISTEN);
+  await page.clock.runFor(5 * 60_000);
+  await form.getByRole("listitem").getByText("5 minutes ago").waitFor();
+  expect(await page.evaluate("readOut")).toEqual([]);
+});
+
 // Each seen red: nothing was left of the page, of the way elsewhere and of the text that was being typed.
 describe("A page that stayed open while the service became newer", () => {
   const broken = (page: Page) => page.getByRole("alert").filter({ hasText: "This part of the page cannot be shown" });
@@ -122,6 +144,13 @@ describe("A page that stayed open while the service became newer", () => {
     await page.unrouteAll();
     await loadAgain(page);
     await page.getByRole("heading", { level: 1, name: "When is a deal quiet?" }).waitFor();
+  });
+
+  test("a window whose scripts are not there says what to do", async () => {
+    const page = await product.signIn("admin");
+    await page.route(/assets\/.*\.js$/, (route) => route.fulfill({ status: 404 }));
+    await page.reload();
+    await page.getByText("If nothing more comes, load it again.").waitFor();
   });
 
   test("a preview whose script is gone takes no text away", async () => {

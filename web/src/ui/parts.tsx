@@ -64,7 +64,7 @@ export function Fact({ name, children }: { name: string; children: ReactNode }) 
 
 const TICK_MS = 10_000;
 
-/** An instant as people say it, the exact one on hover. */
+/** An instant as people say it, the exact one on hover. That time passes is not read out, also where the words around it are. */
 export function When({ at }: { at: string }) {
   const [, tick] = useState(0);
   useEffect(() => {
@@ -72,7 +72,7 @@ export function When({ at }: { at: string }) {
     return () => clearInterval(timer);
   }, []);
   return (
-    <time dateTime={at} title={dateAndTime(at)}>
+    <time dateTime={at} title={dateAndTime(at)} aria-live="off">
       {relative(at)}
     </time>
   );
