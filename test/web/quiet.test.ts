@@ -59,6 +59,41 @@ test("a deal is a row: the buyer's silence, the strongest reason, and how many m
   await screenshot(page, "quiet");
 });
 
+// Seen red: the reading that the change asked for was given the answer that was on its way, and the board stayed old.
+test("what changes while an older answer is still on its way is not missed", async () => {
+  const { service, database } = product;
+  const slow = await product.signIn("admin");
+  let deliver: () => void = () => undefined;
+  const delivered = new Promise<void>((release) => {
+    deliver = release;
+  });
+  let answered: () => void = () => undefined;
+  const old = new Promise<void>((done) => {
+    answered = done;
+  });
+  await slow.route(/graphql$/, async (route) => {
+    if (!route.request().postData()?.includes("QuietDeals")) return route.continue();
+    const response = await route.fetch();
+    answered();
+    await delivered;
+    await route.fulfill({ response });
+  });
+  await slow.getByRole("link", { name: "Quiet deals" }).click();
+  await old;
+  const rename = (from: string, to: string) =>
+    database.query("UPDATE deal SET title = $2 WHERE title = $1", [from, to]);
+  await rename(GHOSTED, "Renamed meanwhile");
+  await service.ask("mutation { requestSync { __typename } }");
+  await syncEnds(service);
+  await slow.waitForTimeout(2_000);
+  deliver();
+  await rowOf("Renamed meanwhile", slow).waitFor();
+  await slow.unrouteAll({ behavior: "ignoreErrors" });
+  await slow.context().close();
+  await rename("Renamed meanwhile", GHOSTED);
+  await page.reload();
+});
+
 test("a deal takes a line or two: twenty of them are no long way", async () => {
   for (const row of await rows().all()) expect((await row.boundingBox())?.height).toBeLessThan(125);
   const height = Number(await page.evaluate("document.documentElement.scrollHeight"));

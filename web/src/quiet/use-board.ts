@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useState } from "react";
+import { useCallback, useEffect, useRef, useState } from "react";
 import { type Client, type CombinedError, useClient } from "urql";
 import { useChanges, useSilences } from "../api/changes";
 import { type DealFilter, type DealOrder, QuietDealsDocument, type QuietDealsQuery } from "../api/operations.generated";
@@ -24,7 +24,7 @@ interface Asked {
 type Answer = { board: Board; error?: undefined } | { board?: undefined; error: CombinedError | undefined };
 
 /** As many deals as were shown already, however many pages that takes, so that reading anew takes none away. */
-async function readBoard(client: Client, asked: Asked, wanted: number): Promise<Answer> {
+async function readBoard(client: Client, asked: Asked, wanted: number, isOver: () => boolean): Promise<Answer> {
   const pages: Page[] = [];
   const deals: Board["deals"] = [];
   for (;;) {
@@ -37,7 +37,7 @@ async function readBoard(client: Client, asked: Asked, wanted: number): Promise<
     deals.push(...data.deals.nodes);
     const [first = data] = pages;
     const { hasNextPage } = data.deals.pageInfo;
-    if (hasNextPage && deals.length < wanted) continue;
+    if (hasNextPage && deals.length < wanted && !isOver()) continue;
     const { totalCount, totals } = first.deals;
     return { board: { connection: data.connection, totalCount, totals, deals, hasMore: hasNextPage } };
   }
@@ -55,11 +55,15 @@ export function useBoard(asked: Asked) {
   useChanges(reread);
   useSilences(reread);
   const question = JSON.stringify({ asked, wanted, version });
+  // The client gives equal questions that are under way one answer: an older one is waited for, so that none is taken for newer.
+  const underWay = useRef(Promise.resolve());
   useEffect(() => {
     let isOver = false;
     const now: { asked: Asked; wanted: number } = JSON.parse(question);
     setReading(true);
-    readBoard(client, now.asked, now.wanted).then((answer) => {
+    underWay.current = underWay.current.then(async () => {
+      if (isOver) return;
+      const answer = await readBoard(client, now.asked, now.wanted, () => isOver);
       if (isOver) return;
       setReading(false);
       setError(answer.error);
