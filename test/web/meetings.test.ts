@@ -163,6 +163,26 @@ test.each([320, 380])("at %i pixels nothing hangs over the edge, dark and withou
   expect(await findings(phone)).toEqual([]);
 });
 
+// Seen red: the list was short again, and the meeting that was opened was not in it.
+test("who comes back from a meeting finds the list as long as it was, and their place in it", async () => {
+  const email = "curious.newcomer@somewhere-new.example";
+  for (let day = 30; day < 60; day += 1) {
+    await recordMeeting(product.service, [email], { title: `${day} days ago`, startsAt: noon(-day) });
+  }
+  const reader = await product.signIn("admin");
+  await reader.getByRole("link", { name: "Meetings" }).click();
+  await reader.getByRole("button", { name: "Show more: Past" }).click();
+  const opened = reader.getByRole("link", { name: "58 days ago", exact: true });
+  await opened.click();
+  await reader.getByRole("heading", { level: 1, name: "58 days ago" }).waitFor();
+  await reader.goBack();
+  await opened.waitFor();
+  const bottom = reader.viewportSize()?.height ?? 0;
+  await until("it is in sight", async () => ((await opened.boundingBox())?.y ?? bottom) < bottom);
+  await reader.reload();
+  await opened.waitFor();
+});
+
 test("after a disconnect elsewhere nothing of before is shown, without a reload", async () => {
   await disconnected(product);
   await line("Yesterday's call").getByText("No CRM is connected").waitFor();

@@ -23,18 +23,26 @@ const NOTHING: Record<Section["name"], { at: string; fits: string }> = {
   Past: { at: "No meeting has been.", fits: "No past meeting fits." },
 };
 
-/** Meetings of one time. Each page stays where it is while newer ones are read. */
+type Cursors = readonly (string | null)[];
+
+/**
+ * Meetings of one time. Each page stays where it is while newer ones are read. Which are shown is kept with the address in
+ * the browser's history: who comes back from a meeting finds the list as long as it was, and so their place in it.
+ */
 export function MeetingSection(props: SectionProps) {
-  const [pages, setPages] = useState<(string | null)[]>([null]);
+  const [pages, setPages] = useState<Cursors>(() => {
+    const kept: unknown = window.history.state?.[props.name];
+    return Array.isArray(kept) ? kept : [null];
+  });
+  const showMore = (cursor: string) => {
+    const more = [...pages, cursor];
+    setPages(more);
+    window.history.replaceState({ ...window.history.state, [props.name]: more }, "");
+  };
   return (
     <Card title={props.name}>
       {pages.map((after, index) => (
-        <Page
-          key={after}
-          {...props}
-          after={after}
-          onMore={index === pages.length - 1 ? (cursor) => setPages([...pages, cursor]) : undefined}
-        />
+        <Page key={after} {...props} after={after} onMore={index === pages.length - 1 ? showMore : undefined} />
       ))}
     </Card>
   );
