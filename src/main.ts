@@ -1,7 +1,7 @@
 import { createApp } from "./app";
 import { CrmStops } from "./connections/crm-stops";
 import { withDatabase } from "./database/database";
-import { heldUpOf } from "./database/session";
+import { heldUpOf } from "./database/errors";
 import { entities } from "./entities";
 import { lineOf } from "./operator/checks";
 import { COMMANDS, WITH_WORDS } from "./operator/commands";

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type CrmOAuth, type Grant, OAuthError, type TokenFailure } from "../crm/oauth";
 import type { Database, TenantScope } from "../database/database";
-import { heldUpOf } from "../database/session";
+import { heldUpOf } from "../database/errors";
 import { type ReauthorizationReason, RenewalAttemptRow } from "../entities/connection";
 import { type Clock, MINUTE_MS, timeLimit } from "../platform/clock";
 import { codeOf } from "../platform/errors";

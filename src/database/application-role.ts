@@ -5,7 +5,8 @@ import { SECOND_MS } from "../platform/clock";
 import { messageOf, ServiceError } from "../platform/errors";
 import { type Secret, withOptions } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
-import { type Ask, refuseUnfit, refuseUnusable, type Unfit, unavailable, unfitBecause } from "./cluster";
+import { type Ask, readLayout, unfitBecause } from "./cluster";
+import { DatabaseRoleError, refuseUnfit, type Unfit, unavailable } from "./errors";
 import { type SessionLimits, withLimits, withoutTransactionLimit } from "./session-limits";
 
 /** Owns the tables. All sessions of the service act as this role, which sees one tenant's rows at a time. */
@@ -124,17 +125,12 @@ const pooler = (how: string): Unfit => ({
   todo: "give DATABASE_URL the address of PostgreSQL itself",
 });
 
-/** The database's user may not act as the service's roles; the message says what an administrator has to run. */
-export class DatabaseRoleError extends ServiceError {
-  readonly code = "DATABASE_ROLE";
-}
-
 /**
  * Whoever DATABASE_URL names, a superuser perhaps, all sessions act as a role that cannot pass the row policies. What is
  * missing of the roles and of their rights is made, where the user may; where nothing is missing, nothing is asked.
  * The address says too whether the server knows a limit for transactions, which PostgreSQL 17 has brought.
  * @returns the address by which the service connects
- * @throws DatabaseUnavailableError, DatabaseRoleError, UnusableLayoutError with what to do
+ * @throws DatabaseUnavailableError, DatabaseRoleError, UnfitDatabaseError with what to do
  */
 export async function asApplication(url: Secret): Promise<Secret> {
   refuseUnfit(await pooledBecause(url));
@@ -146,7 +142,8 @@ export async function asApplication(url: Secret): Promise<Secret> {
     const { rows } = await client.query("SELECT current_setting('transaction_timeout', true) IS NULL AS \"isOld\"");
     if (rows[0]?.isOld) known = withoutTransactionLimit(url);
     refuseUnfit(await unfitBecause(ask));
-    await refuseUnusable(ask);
+    const layout = await readLayout(ask);
+    if (layout.kind === "UNUSABLE") refuseUnfit(layout);
     if (await lacks(client)) {
       await client.query("SELECT pg_advisory_lock($1)", [ROLE_LOCK]);
       if (await lacks(client)) await client.query(MAKE_ROLES).catch(refuse);

@@ -4,7 +4,7 @@ import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
 import { openPool, SILENCE_MS } from "./application-role";
 import type { TenantScope } from "./database";
-import { heldUpOf } from "./session";
+import { heldUpOf } from "./errors";
 import { SESSION_LIMITS, type SessionLimits, withLimits } from "./session-limits";
 
 /** The tenant's connection row has changed. */

@@ -1,5 +1,5 @@
-import { messageOf, ServiceError } from "../platform/errors";
 import { type Secret, withOptions } from "../platform/keyring";
+import type { Unfit } from "./errors";
 
 /** How the tables lie: on one server, or spread by tenant over the nodes of a Citus cluster (decision 0062). */
 export type Layout =
@@ -8,12 +8,7 @@ export type Layout =
   | { kind: "NOT_DISTRIBUTED" }
   /** `local`: tenants' tables that a migration added, or was about to when it was interrupted */
   | { kind: "DISTRIBUTED"; nodes: string[]; local: string[] }
-  | { kind: "UNUSABLE"; what: string; todo: string };
-
-/** A Citus cluster's database that the service must not work on as it is. */
-export class UnusableLayoutError extends ServiceError {
-  readonly code = "UNUSABLE_LAYOUT";
-}
+  | ({ kind: "UNUSABLE" } & Unfit);
 
 /** Runs a statement and gives its rows. */
 export type Ask = <T>(sql: string) => Promise<T[]>;
@@ -41,36 +36,6 @@ export async function readLayout(ask: Ask): Promise<Layout> {
     await ask<Table>(TABLES),
     nodes.map(({ name }) => name),
   );
-}
-
-/** @throws UnusableLayoutError with what to do */
-export async function refuseUnusable(ask: Ask): Promise<void> {
-  const layout = await readLayout(ask);
-  if (layout.kind !== "UNUSABLE") return;
-  throw new UnusableLayoutError(`The database cannot be used: ${layout.what}; ${layout.todo}.`);
-}
-
-/** The database cannot be used; the message says which and why, without its password. */
-export class DatabaseUnavailableError extends ServiceError {
-  readonly code = "DATABASE_UNAVAILABLE";
-}
-
-/** The error of a database that refuses or does not answer, without its password. */
-export function unavailable(url: Secret, cause: unknown): DatabaseUnavailableError {
-  const { host, pathname } = new URL(url.reveal());
-  const what = `The database ${pathname.slice(1)} at ${host} cannot be reached: ${messageOf(cause)}.`;
-  return new DatabaseUnavailableError(`${what} Check DATABASE_URL and that PostgreSQL runs.`, { cause });
-}
-
-/** The database takes no writes, not every name, or no session of our own; the message says what to do. */
-class UnfitDatabaseError extends ServiceError {
-  readonly code = "DATABASE_UNFIT";
-}
-
-export type Unfit = Record<"what" | "todo", string>;
-
-export function refuseUnfit(unfit: Unfit | null): void {
-  if (unfit) throw new UnfitDatabaseError(`The database cannot be used: ${unfit.what}; ${unfit.todo}.`);
 }
 
 /** Why nothing can be written to this database; null where it can. What a session sets for itself is not looked at. */

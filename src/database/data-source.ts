@@ -1,12 +1,12 @@
 import { runMigrations } from "graphile-worker";
 import { Client, types } from "pg";
 import { DataSource, DefaultNamingStrategy, type Table } from "typeorm";
-import { ServiceError } from "../platform/errors";
 import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
 import { asApplication, CONNECT_TIMEOUT_MS, patience } from "./application-role";
-import { type Ask, dropLocalRows, forSchemaChanges, readLayout, spreadTables, unavailable } from "./cluster";
+import { type Ask, dropLocalRows, forSchemaChanges, readLayout, spreadTables } from "./cluster";
 import { startEmbeddedPostgres } from "./embedded/embedded-postgres";
+import { refuseUnfit, type Unfit, unavailable } from "./errors";
 import { Initial } from "./migrations/0001-initial";
 import { POOL_SIZE, SESSION_LIFE_MS, SESSION_LIMITS, type SessionLimits, withLimits } from "./session-limits";
 
@@ -121,11 +121,6 @@ export async function changingTables<T>(
   }
 }
 
-/** The database's tables were made by another text than this version's first migration. */
-export class ForeignTablesError extends ServiceError {
-  readonly code = "FOREIGN_TABLES";
-}
-
 export interface OpenDatabase {
   /** As the service's own role. */
   url: Secret;
@@ -135,7 +130,7 @@ export interface OpenDatabase {
 
 /**
  * The pool of the configured database or, where none is configured, of the embedded one.
- * @throws DatabaseUnavailableError, DatabaseRoleError, ForeignTablesError, with what to do
+ * @throws DatabaseUnavailableError, DatabaseRoleError, UnfitDatabaseError, with what to do
  */
 export async function openDatabase(
   configured: Secret | null,
@@ -171,7 +166,7 @@ export async function whileOpen<T>(
   }
 }
 
-/** @throws DatabaseUnavailableError, ForeignTablesError */
+/** @throws DatabaseUnavailableError, UnfitDatabaseError */
 export async function connectDatabase(dataSource: DataSource, url: Secret): Promise<void> {
   try {
     await dataSource.initialize();
@@ -179,16 +174,15 @@ export async function connectDatabase(dataSource: DataSource, url: Secret): Prom
     throw unavailable(url, cause);
   }
   const { foreign } = await appliedMigrations((sql) => dataSource.query(sql));
-  if (!foreign) return;
-  await dataSource.destroy();
-  throw new ForeignTablesError(`The database cannot be used: ${foreign.what}; ${foreign.todo}.`);
+  if (foreign) await dataSource.destroy();
+  refuseUnfit(foreign);
 }
 
 export interface Applied {
   /** In their order. */
   names: string[];
   /** Where the tables are not of this version: what they are, and what to do. */
-  foreign: { what: string; todo: string } | null;
+  foreign: Unfit | null;
 }
 
 /** Of a version that acted as the user of DATABASE_URL, the tables are that user's, and not to be read by our role. */
@@ -208,7 +202,7 @@ export async function appliedMigrations(ask: Ask): Promise<Applied> {
   };
 }
 
-const foreign = (what: string) => ({
+const foreign = (what: string): Unfit => ({
   what,
   todo: "give DATABASE_URL an empty database, or run the version that made this one",
 });

@@ -1,13 +1,13 @@
 import { LRUCache } from "lru-cache";
 import type { DataSource, EntityManager, EntityMetadata, ObjectLiteral, ObjectType } from "typeorm";
-import { ServiceError } from "../platform/errors";
 import type { Secret } from "../platform/keyring";
 import { ACROSS_TENANTS_ROLE } from "./application-role";
 import { readLayout } from "./cluster";
 import { appliedMigrations, type DatabaseOptions, whileOpen } from "./data-source";
+import { isNodeAway, NoTablesError } from "./errors";
 import { JointReads } from "./joint-reads";
 import { entityOf, layoutOf, type Row, type Shape } from "./rows";
-import { isNodeAway, type Session } from "./session";
+import type { Session } from "./session";
 import { SESSION_SHARES, SessionTurns } from "./session-limits";
 import { type SessionParts, Sessions } from "./sessions";
 
@@ -197,11 +197,6 @@ function verbsOf(asking: Asking, dataSource: DataSource, joint: JointReads | nul
     within: (work, hear) => joint?.within(work, hear) ?? { done: work(), read: null },
     typed: (call) => asking.alone((session) => call(session.manager)),
   };
-}
-
-/** No version of the service has made its tables in this database. */
-export class NoTablesError extends ServiceError {
-  readonly code = "NO_TABLES";
 }
 
 /** The database without a service behind it, for work that ends. @throws NoTablesError, and what `openDatabase` throws */

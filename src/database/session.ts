@@ -1,69 +1,13 @@
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
+import { LRUCache } from "lru-cache";
 import { Connection, type PoolClient, type QueryConfig, type QueryResult } from "pg";
 import { EntityManager, QueryRunnerAlreadyReleasedError } from "typeorm";
 import type { PostgresDriver } from "typeorm/driver/postgres/PostgresDriver";
 import { PostgresQueryRunner } from "typeorm/driver/postgres/PostgresQueryRunner";
-import { codeOf, ServiceError, UNREACHED_CODES } from "../platform/errors";
+import { codeOf } from "../platform/errors";
+import { deadline } from "./errors";
 import { requireShape, type Shape } from "./rows";
-
-/** The operation has taken longer than it may; what it asked of the database was called off. */
-export class DeadlineError extends ServiceError {
-  readonly code = "DEADLINE_EXCEEDED";
-}
-
-export const deadline = (options?: ErrorOptions) =>
-  new DeadlineError("This took too long and was called off. Ask for less at once, or try again.", options);
-
-/** Somebody else holds what the statement needs, or the session was ended: temporary, and nothing of it was done. */
-export class HeldUpError extends ServiceError {
-  readonly code = "TEMPORARILY_UNAVAILABLE";
-}
-
-/** PostgreSQL's codes for a lock, a silence or a transaction over its limit, as of a frozen process, and for locks that wait for each other. */
-const LOCK_CODES = ["55P03", "25P03", "25P04", "40P01"];
-/** For a session that was ended, and a server that was, or is not there or full for now. */
-const ENDED_CODES = ["57P01", "57P02", "57P03", "57P05", "53300", "ECONNRESET", "EPIPE", "ETIMEDOUT"];
-const GIVEN_UP_CODES = new Set<unknown>([...LOCK_CODES, ...ENDED_CODES, ...UNREACHED_CODES]);
-/** For a disk or a memory that is full, or a database that takes no writes: it is so until somebody makes room, or names the primary. */
-const FULL_CODES = new Set<unknown>(["53100", "53200", "25006"]);
-/** For a statement over its limit: again it would take as long, so that whoever goes on by itself must not. */
-const TOO_LONG = "57014";
-/** A cluster's coordinator says so of a tenant's node that is away, in a session that itself goes on. */
-const NODE_AWAY_CODES = new Set<unknown>(["08000", "08001", "08003", "08006"]);
-/** And, where the node went away at the commit: nothing was kept. */
-const NOT_COMMITTED = /^(could not commit transaction for shard|failure on connection marked as essential)/;
-/** As the driver says that the session has ended under a statement; it has no codes for these. */
-const ENDED = /^(Connection terminated|Client has encountered a connection error|Client was closed)/;
-/** As the pool says that no session came free in time. */
-const NO_SESSION = "timeout exceeded when trying to connect";
-
-/** The error that a caller may be told where the database held the work up; null for any other error. */
-export function heldUpOf(error: unknown): HeldUpError | null {
-  if (error instanceof HeldUpError) return error;
-  return isHeldUp(error) ? new HeldUpError(TRY_AGAIN, { cause: error }) : null;
-}
-
-/** Whether the work was ended because a process was frozen, this one or another, or the server or a node went: it may go on a little later. */
-export const isGivenUp = (error: unknown): boolean =>
-  error instanceof QueryRunnerAlreadyReleasedError ||
-  GIVEN_UP_CODES.has(codeOf(error)) ||
-  isNodeAway(error) ||
-  (error instanceof Error && ENDED.test(error.message));
-
-export const TRY_AGAIN =
-  "The service is held up for the moment, and this was called off. Try again in a few seconds, a write with the same idempotency key.";
-
-/** Whether a tenant's node was away, or has been since the session was last connected to it. */
-export const isNodeAway = (error: unknown): boolean =>
-  NODE_AWAY_CODES.has(codeOf(error)) || (error instanceof Error && NOT_COMMITTED.test(error.message));
-
-/** Whether the server has no room, or is to be read alone: nothing of the work was done, and somebody must act. */
-export const isFull = (error: unknown): boolean => FULL_CODES.has(codeOf(error));
-
-function isHeldUp(error: unknown): boolean {
-  if (isGivenUp(error) || isFull(error) || codeOf(error) === TOO_LONG) return true;
-  return error instanceof Error && error.message === NO_SESSION;
-}
+import { SESSION_LIFE_MS } from "./session-limits";
 
 /** Runs one statement and takes note of it: its text, never its parameters. */
 export type ObserveSql = <T>(text: string, run: () => Promise<T>) => Promise<T>;
@@ -217,3 +161,51 @@ function cancel({ host, port, processID, secretKey, connection: { stream } }: Cl
   connection.connect(host.startsWith("/") ? `${host}/.s.PGSQL.${port}` : port, host);
   return taken;
 }
+
+/**
+ * Characters of all reads whose plans are kept: each session that has met all of them holds a hundred bytes for one. An operation's
+ * reads have as many texts as it has shapes, so one that comes once is not kept.
+ */
+const MAX_PREPARED = 500_000;
+
+/** The reads whose plans are kept, by their texts. No name is given twice: a session may still hold what had it. */
+export class Prepared {
+  readonly #names = new Map<string, string>();
+  readonly #seen = new LRUCache<string, true>({ max: 1_000 });
+  #characters = 0;
+  #named = 0;
+  #begun: number;
+
+  /** @param now in milliseconds */
+  constructor(private readonly now = () => performance.now()) {
+    this.#begun = now();
+  }
+
+  /** The name under which a read that comes again is parsed and planned once in a session; null for anything but a read. */
+  nameOf(text: string): string | null {
+    const known = this.#names.get(text);
+    if (known || !/^\s*(SELECT|WITH)\b/i.test(text)) return known ?? null;
+    if (!this.#seen.has(text)) {
+      this.#seen.set(text, true);
+      return null;
+    }
+    if (this.#characters + text.length > MAX_PREPARED && !this.#renew()) return null;
+    this.#characters += text.length;
+    this.#named += 1;
+    const name = `read_${this.#named}`;
+    this.#names.set(text, name);
+    return name;
+  }
+
+  /** Those that are asked for now take the place of all, as often as sessions are opened anew. */
+  #renew(): boolean {
+    const now = this.now();
+    if (now - this.#begun < SESSION_LIFE_MS) return false;
+    this.#names.clear();
+    this.#characters = 0;
+    this.#begun = now;
+    return true;
+  }
+}
+
+export const prepared = new Prepared();

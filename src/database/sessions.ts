@@ -1,11 +1,12 @@
 import type { PoolClient } from "pg";
 import type { DataSource } from "typeorm";
 import { PostgresDriver } from "typeorm/driver/postgres/PostgresDriver";
+import { codeOf } from "../platform/errors";
 import { isWorkOver, workFields } from "../platform/work";
+import { deadline, HeldUpError, TRY_AGAIN } from "./errors";
 import type { Shape } from "./rows";
-import { deadline, HeldUpError, type ObserveSql, Session, TRY_AGAIN } from "./session";
+import { type ObserveSql, prepared, Session } from "./session";
 import { SESSION_LIMITS, type SessionTurns } from "./session-limits";
-import { prepared } from "./statement-texts";
 
 /** Whose rows a session sees: the row policies compare `crm.tenant` with each row. null: nobody's. */
 interface Reach {
@@ -95,8 +96,6 @@ async function inTransaction<T>(session: Session, reach: Reach, way: ReachWay, w
 /** PostgreSQL's code for a kept plan whose result has changed, as `SELECT t.*` does when a newer release adds a column. */
 const STALE_PLAN = "0A000";
 
-const isStalePlan = (error: unknown): boolean => error instanceof Error && "code" in error && error.code === STALE_PLAN;
-
 /** An operation that waits for longer is told so; a read waits until its deadline, and a job for as long as it takes. */
 const TURN_WITHIN_MS = 10_000;
 
@@ -117,7 +116,7 @@ export class Sessions {
   /** @param signal calls off what runs, and refuses what comes later, with a DeadlineError */
   constructor(
     private readonly parts: SessionParts,
-    private readonly tenantId: number | null,
+    tenantId: number | null,
     private readonly signal?: AbortSignal,
   ) {
     this.#reach = { tenantId, planning: signal ? "force_generic_plan" : "auto" };
@@ -129,7 +128,7 @@ export class Sessions {
     try {
       return await this.alone((session) => session.rows<T>(text, values, shape, name));
     } catch (error) {
-      if (!name || !isStalePlan(error)) throw error;
+      if (!name || codeOf(error) !== STALE_PLAN) throw error;
       return this.alone((session) => session.rows<T>(text, values, shape));
     }
   }
@@ -178,7 +177,7 @@ export class Sessions {
     const { signal } = this;
     const use = signal ? "read" : workFields().operationId !== undefined ? "work" : "background";
     const within = signal ?? (use === "work" ? AbortSignal.timeout(TURN_WITHIN_MS) : undefined);
-    return this.parts.turns.take(String(this.tenantId ?? ""), use, within).catch((cause: unknown) => {
+    return this.parts.turns.take(String(this.#reach.tenantId ?? ""), use, within).catch((cause: unknown) => {
       throw signal ? deadline({ cause }) : new HeldUpError(TRY_AGAIN, { cause });
     });
   }

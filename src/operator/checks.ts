@@ -2,7 +2,7 @@ import { SHORT_TODAY } from "../connections/budget";
 import { ACROSS_TENANTS_ROLE, APPLICATION_ROLE, type Look } from "../database/application-role";
 import { readLayout, readNodesAway, unfitBecause } from "../database/cluster";
 import { appliedMigrations, migrationNames } from "../database/data-source";
-import { isFull } from "../database/session";
+import { isFull } from "../database/errors";
 import { aheadOf, SECOND_MS, systemClock } from "../platform/clock";
 import { messageOf } from "../platform/errors";
 import { type EncryptionKey, Keyring, keyIdOf, UnsealError } from "../platform/keyring";

@@ -170,7 +170,7 @@ class NotDistributedError extends ServiceError {
 /**
  * `npm run db:distribute`: spreads the tenants over the nodes of a Citus cluster, once. It is one transaction.
  * @returns what was done, in words
- * @throws NotDistributedError, UnusableLayoutError
+ * @throws NotDistributedError, UnfitDatabaseError
  */
 export async function distribute(databaseUrl: Secret | null): Promise<string> {
   if (!databaseUrl) refuse("the embedded PostgreSQL is one server", "set DATABASE_URL to a Citus coordinator");

@@ -1,7 +1,7 @@
 import { request } from "undici";
 import { fetchKeys, KeysUnreadableError, LAST_KNOWN_MS } from "../auth/key-set";
 import { pooledBecause, withLook } from "../database/application-role";
-import { DatabaseUnavailableError } from "../database/cluster";
+import { DatabaseUnavailableError } from "../database/errors";
 import { HOUR_MS, SECOND_MS } from "../platform/clock";
 import { type AuthConfig, type Config, ConfigError, type CrmConfig, readConfig } from "../platform/config";
 import { messageOf } from "../platform/errors";

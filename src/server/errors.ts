@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { GraphQLError, type GraphQLFormattedError } from "graphql";
 import { CloseCode } from "graphql-ws";
-import { DeadlineError, heldUpOf, isFull } from "../database/session";
+import { DeadlineError, heldUpOf, isFull } from "../database/errors";
 import { EventsMissedError, ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { BREAK, type GraphQLError, Kind, type OperationDefinitionNode, OperationTypeNode, visit } from "graphql";
-import { deadline as calledOff } from "../database/session";
+import { deadline as calledOff } from "../database/errors";
 import { MINUTE_MS, systemClock, timeLimit } from "../platform/clock";
 import { limitWork, workFor } from "../platform/work";
 import type { OperationContext } from "../resolvers/context";

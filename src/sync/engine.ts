@@ -8,7 +8,7 @@ import { PAGE_SIZE } from "../crm/api";
 import { ADDRESSES } from "../crm/calls";
 import { BudgetLowError, CrmError, stopBehind } from "../crm/errors";
 import type { TenantScope } from "../database/database";
-import { isFull, isGivenUp } from "../database/session";
+import { isFull, isGivenUp } from "../database/errors";
 import { SYNC_RESOURCES, type SyncResource, type SyncStepRow } from "../entities/sync-run";
 import { MINUTE_MS, SECOND_MS } from "../platform/clock";
 import {

@@ -1,5 +1,5 @@
+import { Prepared } from "../../src/database/session";
 import { SESSION_LIFE_MS } from "../../src/database/session-limits";
-import { Prepared } from "../../src/database/statement-texts";
 
 const CHARACTERS = 100_000;
 const MOST = 5;
