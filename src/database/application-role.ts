@@ -1,13 +1,12 @@
 import { Socket } from "node:net";
 import { setImmediate } from "node:timers/promises";
-import { Client, type ClientConfig, Pool, type PoolConfig } from "pg";
+import { Client, type PoolConfig } from "pg";
 import { SECOND_MS } from "../platform/clock";
 import { messageOf, ServiceError } from "../platform/errors";
 import { type Secret, withOptions } from "../platform/keyring";
-import type { Logger } from "../platform/logger";
-import { type Ask, readLayout, unfitBecause } from "./cluster";
+import { type Ask, readLayout } from "./cluster";
 import { DatabaseRoleError, refuseUnfit, type Unfit, unavailable } from "./errors";
-import { type SessionLimits, withLimits, withoutTransactionLimit } from "./session-limits";
+import { type SessionLimits, SILENCE_MS, withoutTransactionLimit } from "./session-limits";
 
 /** Owns the tables. All sessions of the service act as this role, which sees one tenant's rows at a time. */
 export const APPLICATION_ROLE = "crm_connection";
@@ -20,22 +19,17 @@ const ROLE_LOCK = 7_302_520;
 
 /** An operator waits for it, perhaps before something that takes connections and never speaks. */
 export const CONNECT_TIMEOUT_MS = 10 * SECOND_MS;
-/** And for an answer. */
-const AN_ANSWER = { query_timeout: CONNECT_TIMEOUT_MS };
 
 /** Not yet connected. @throws DatabaseUnavailableError where a certificate that the address names cannot be read */
-function connectionTo(url: Secret, more: ClientConfig = {}): Client {
-  const limits = { connectionTimeoutMillis: CONNECT_TIMEOUT_MS, ...more };
+export function connectionTo(url: Secret): Client {
+  const config = { connectionString: url.reveal(), connectionTimeoutMillis: CONNECT_TIMEOUT_MS };
   try {
     // What it is asked next says so.
-    return new Client({ connectionString: url.reveal(), ...limits }).on("error", () => undefined);
+    return new Client(config).on("error", () => undefined);
   } catch (cause) {
     throw unavailable(url, cause);
   }
 }
-
-/** So long a server is silent before it is asked whether it is there: by TCP, and by who only listens. */
-export const SILENCE_MS = 10 * SECOND_MS;
 
 /**
  * By which a session finds out that its server's host has gone without a word. Where nothing is awaited TCP asks, which by
@@ -61,62 +55,54 @@ function socketFor(patienceMs: number): Socket {
   });
 }
 
-/** Sessions beside the pool of `Database`; one that takes no writes stays so, and is ended. @param ended says in the log whose it was */
-export function openPool(url: Secret, limits: SessionLimits, more: PoolConfig, logger: Logger, ended: string): Pool {
-  const onError = (error: Error) => logger.warn({ err: error }, ended);
-  const pool = new Pool({ connectionString: withLimits(url, limits).reveal(), ...patience(limits), ...more });
-  return pool.on("error", onError).on("connect", (session) => {
-    session.on("error", onError).connection.on("errorMessage", ({ code }) => code === "25006" && void session.end());
-  });
-}
-
-/** A database session that can change nothing. */
-export interface Look {
-  rows<T>(sql: string, parameters?: unknown[]): Promise<T[]>;
-}
-
-/** @throws DatabaseUnavailableError */
-export async function withLook<T>(url: Secret, work: (look: Look) => Promise<T>): Promise<T> {
-  const client = connectionTo(url, { ...AN_ANSWER, application_name: "crm-connection doctor" });
-  try {
-    await client.connect().catch((cause: unknown) => {
-      throw unavailable(url, cause);
-    });
-    await client.query("SET default_transaction_read_only = on; SET DateStyle = ISO; SET search_path = public");
-    return await work({ rows: async (sql, parameters = []) => (await client.query(sql, parameters)).rows });
-  } finally {
-    await client.end().catch(() => undefined);
-  }
-}
-
 /** Which it is, and whether it is set as its address says. */
 const SESSION = "SELECT pg_backend_pid() AS pid, current_setting('crm.tenant', true) = '0' AS keeps";
 /** As PgBouncer says it. */
 const POOLER = /startup parameter|pooling mode/;
 
+/** What a session is asked while an operator waits. */
+export const answering =
+  (session: Client) =>
+  async <T>(text: string, values: unknown[] = []): Promise<T[]> =>
+    (await session.query({ text, values, ...AN_ANSWER })).rows;
+const AN_ANSWER = { query_timeout: CONNECT_TIMEOUT_MS };
+
 /**
- * Behind a pooler that gives a session to one client after the other, a statement meets another tenant's setting and sees nothing.
- * Asked before anything is set or locked, which would stay in somebody else's session.
- * @throws DatabaseUnavailableError
+ * Work in a session of its own. Behind a pooler that gives a session to one client after the other, a statement meets another
+ * tenant's setting and sees nothing: it is looked for before anything is set or locked, which would stay in somebody else's.
+ * @returns why the work was not begun; null: it is done
+ * @throws DatabaseUnavailableError, and what the work throws
  */
-export async function pooledBecause(url: Secret): Promise<Unfit | null> {
+export async function inOwnSession(url: Secret, work: (own: Client) => Promise<void>): Promise<Unfit | null> {
   const marked = withOptions(url, "-c crm.tenant=0");
-  const [one, other] = [connectionTo(marked, AN_ANSWER), connectionTo(marked, AN_ANSWER)];
-  const look = async (client: Client) => (await client.query<{ pid: number; keeps: boolean | null }>(SESSION)).rows[0];
+  const [own, other] = [connectionTo(marked), connectionTo(marked)];
   try {
-    for (const client of [one, other]) await client.connect();
+    const pooled = await pooledBecause(own, other).catch((cause: unknown) => {
+      throw unavailable(url, cause);
+    });
+    await other.end();
+    if (!pooled) await work(own);
+    return pooled;
+  } finally {
+    await Promise.allSettled([own.end(), other.end()]);
+  }
+}
+
+async function pooledBecause(...sessions: [Client, Client]): Promise<Unfit | null> {
+  try {
+    for (const session of sessions) await session.connect();
+    const [one, other] = [answering(sessions[0]), answering(sessions[1])];
+    const look = async (ask: Ask) => (await ask<{ pid: number; keeps: boolean | null }>(SESSION))[0];
     // Twice: the next free one, or the one that was free last.
     const pids = [(await look(one))?.pid, (await look(one))?.pid];
-    await other.query("BEGIN");
+    await other("BEGIN");
     const held = await look(other);
     const isShared = pids[0] !== pids[1] || pids.includes(held?.pid) || pids[0] !== (await look(one))?.pid;
     if (isShared) return pooler("which gives a session to one client after the other");
     return held?.keeps ? null : pooler("which drops what a session begins with, as its role and limits");
   } catch (cause) {
     if (POOLER.test(messageOf(cause))) return pooler(`which says: ${messageOf(cause)}`);
-    throw unavailable(url, cause);
-  } finally {
-    await Promise.allSettled([one.end(), other.end()]);
+    throw cause;
   }
 }
 
@@ -133,14 +119,11 @@ const pooler = (how: string): Unfit => ({
  * @throws DatabaseUnavailableError, DatabaseRoleError, UnfitDatabaseError with what to do
  */
 export async function asApplication(url: Secret): Promise<Secret> {
-  refuseUnfit(await pooledBecause(url));
-  const client = connectionTo(url);
   let known = url;
-  try {
-    await client.connect();
+  const prepare = async (client: Client) => {
     const ask: Ask = async (sql) => (await client.query(sql)).rows;
-    const { rows } = await client.query("SELECT current_setting('transaction_timeout', true) IS NULL AS \"isOld\"");
-    if (rows[0]?.isOld) known = withoutTransactionLimit(url);
+    const [limit] = await ask("SELECT FROM pg_settings WHERE name = 'transaction_timeout'");
+    if (!limit) known = withoutTransactionLimit(url);
     refuseUnfit(await unfitBecause(ask));
     const layout = await readLayout(ask);
     if (layout.kind === "UNUSABLE") refuseUnfit(layout);
@@ -150,13 +133,29 @@ export async function asApplication(url: Secret): Promise<Secret> {
     }
     const missing = await lacks(client);
     if (missing) refuse(missing);
-  } catch (cause) {
-    if (cause instanceof ServiceError) throw cause;
-    throw unavailable(url, cause);
-  } finally {
-    await client.end().catch(() => undefined);
-  }
+  };
+  const pooled = await inOwnSession(url, prepare).catch((cause: unknown) => {
+    throw cause instanceof ServiceError ? cause : unavailable(url, cause);
+  });
+  refuseUnfit(pooled);
   return withOptions(known, `-c role=${APPLICATION_ROLE} ${REACHES_NODES}`);
+}
+
+/** Why nothing can be written to this database; null where it can. What a session sets for itself is not looked at. */
+export async function unfitBecause(ask: Ask): Promise<Unfit | null> {
+  const [found] = await ask<{ encoding: string; isStandby: boolean; isReadOnly: boolean }>(
+    `SELECT current_setting('server_encoding') AS encoding, pg_is_in_recovery() AS "isStandby",
+       (SELECT reset_val = 'on' FROM pg_settings WHERE name = 'default_transaction_read_only') AS "isReadOnly"`,
+  );
+  if (found?.isStandby)
+    return { what: "it is a standby, which takes no writes", todo: "give DATABASE_URL the primary's address" };
+  if (found?.isReadOnly)
+    return { what: "default_transaction_read_only is on", todo: "look whether its disk is full, and set it off" };
+  if (found?.encoding === "UTF8") return null;
+  return {
+    what: `its encoding is ${found?.encoding}, which not every name has a place in`,
+    todo: "make it with ENCODING 'UTF8'",
+  };
 }
 
 /** Why the user cannot act as the roles yet; null where all is there. */

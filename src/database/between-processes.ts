@@ -2,10 +2,10 @@ import { setInterval, setTimeout as sleep } from "node:timers/promises";
 import { Client, type Pool, type PoolClient } from "pg";
 import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
-import { openPool, SILENCE_MS } from "./application-role";
+import { openPool } from "./data-source";
 import type { TenantScope } from "./database";
 import { heldUpOf } from "./errors";
-import { SESSION_LIMITS, type SessionLimits, withLimits } from "./session-limits";
+import { SESSION_LIMITS, type SessionLimits, SILENCE_MS, withLimits } from "./session-limits";
 
 /** The tenant's connection row has changed. */
 export const CONNECTION_CHANGED = "connection_changed";

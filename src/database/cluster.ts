@@ -38,23 +38,6 @@ export async function readLayout(ask: Ask): Promise<Layout> {
   );
 }
 
-/** Why nothing can be written to this database; null where it can. What a session sets for itself is not looked at. */
-export async function unfitBecause(ask: Ask): Promise<Unfit | null> {
-  const [found] = await ask<{ encoding: string; isStandby: boolean; isReadOnly: boolean }>(
-    `SELECT current_setting('server_encoding') AS encoding, pg_is_in_recovery() AS "isStandby",
-       (SELECT reset_val = 'on' FROM pg_settings WHERE name = 'default_transaction_read_only') AS "isReadOnly"`,
-  );
-  if (found?.isStandby)
-    return { what: "it is a standby, which takes no writes", todo: "give DATABASE_URL the primary's address" };
-  if (found?.isReadOnly)
-    return { what: "default_transaction_read_only is on", todo: "look whether its disk is full, and set it off" };
-  if (found?.encoding === "UTF8") return null;
-  return {
-    what: `its encoding is ${found?.encoding}, which not every name has a place in`,
-    todo: "make it with ENCODING 'UTF8'",
-  };
-}
-
 const NODES = `SELECT nodename || ':' || nodeport AS name FROM pg_dist_node
   WHERE noderole = 'primary' AND shouldhaveshards ORDER BY 1`;
 

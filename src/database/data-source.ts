@@ -1,9 +1,9 @@
 import { runMigrations } from "graphile-worker";
-import { Client, types } from "pg";
+import { Pool, type PoolConfig, types } from "pg";
 import { DataSource, DefaultNamingStrategy, type Table } from "typeorm";
 import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
-import { asApplication, CONNECT_TIMEOUT_MS, patience } from "./application-role";
+import { asApplication, CONNECT_TIMEOUT_MS, connectionTo, patience } from "./application-role";
 import { type Ask, dropLocalRows, forSchemaChanges, readLayout, spreadTables } from "./cluster";
 import { startEmbeddedPostgres } from "./embedded/embedded-postgres";
 import { refuseUnfit, type Unfit, unavailable } from "./errors";
@@ -57,6 +57,15 @@ export function createDataSource({ url, entities, logger, limits = SESSION_LIMIT
   });
 }
 
+/** Sessions beside the pool of `Database`; one that takes no writes stays so, and is ended. @param ended says in the log whose it was */
+export function openPool(url: Secret, limits: SessionLimits, more: PoolConfig, logger: Logger, ended: string): Pool {
+  const onError = (error: Error) => logger.warn({ err: error }, ended);
+  const pool = new Pool({ connectionString: withLimits(url, limits).reveal(), ...patience(limits), ...more });
+  return pool.on("error", onError).on("connect", (session) => {
+    session.on("error", onError).connection.on("errorMessage", ({ code }) => code === "25006" && void session.end());
+  });
+}
+
 /**
  * CRM ids are kept as bigint and are whole numbers that JavaScript holds exactly (the parser of the CRM's records sees
  * to it). A calendar day stays text: as a Date it would move with the time zone of the process.
@@ -101,10 +110,7 @@ export async function changingTables<T>(
   work: (ask: Ask, dataSource: DataSource) => Promise<T>,
   wait: () => void = () => undefined,
 ): Promise<T> {
-  const connectionString = withLimits(url, SESSION_LIMITS.migrationTurn).reveal();
-  const lock = new Client({ connectionString, connectionTimeoutMillis: CONNECT_TIMEOUT_MS });
-  // What it is asked next says so.
-  lock.on("error", () => undefined);
+  const lock = connectionTo(withLimits(url, SESSION_LIMITS.migrationTurn));
   await lock.connect();
   try {
     const { rows } = await lock.query("SELECT pg_try_advisory_lock($1) AS ours", [MIGRATION_LOCK]);

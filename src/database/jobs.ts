@@ -7,11 +7,11 @@ import { systemClock } from "../platform/clock";
 import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
 import { inWork, traced, workFor } from "../platform/work";
-import { openPool, SILENCE_MS } from "./application-role";
 import { keepAsking } from "./between-processes";
+import { openPool } from "./data-source";
 import type { Database, TenantScope } from "./database";
 import { isGivenUp } from "./session";
-import { SESSION_LIMITS } from "./session-limits";
+import { SESSION_LIMITS, SILENCE_MS } from "./session-limits";
 
 /** A kind of job, as whoever enqueues one and the worker know it. */
 export interface JobKind<Payload extends { tenantId: number }> {

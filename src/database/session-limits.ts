@@ -50,6 +50,8 @@ export const SESSION_LIMITS = {
 
 /** A session of the pool is opened anew after so long: its kept plans go with it. */
 export const SESSION_LIFE_MS = 30 * MINUTE_MS;
+/** So long a server is silent before it is asked whether it is there: by TCP, and by who only listens. */
+export const SILENCE_MS = 10 * SECOND_MS;
 /**
  * For networks that go away without a word: PostgreSQL asks a silent peer after 10 s and gives it up 15 s later, gives
  * up one that takes nothing for 20 s, and looks every 10 s of a long statement whether anybody waits for it.

@@ -1,6 +1,6 @@
 import { SHORT_TODAY } from "../connections/budget";
-import { ACROSS_TENANTS_ROLE, APPLICATION_ROLE, type Look } from "../database/application-role";
-import { readLayout, readNodesAway, unfitBecause } from "../database/cluster";
+import { ACROSS_TENANTS_ROLE, APPLICATION_ROLE, unfitBecause } from "../database/application-role";
+import { readLayout, readNodesAway } from "../database/cluster";
 import { appliedMigrations, migrationNames } from "../database/data-source";
 import { isFull } from "../database/errors";
 import { aheadOf, SECOND_MS, systemClock } from "../platform/clock";
@@ -47,6 +47,11 @@ export function clockFinding(whose: string, aheadMs: number, most: { quietMs: nu
 const TESTED_MAJORS = [15, 18];
 /** A lease lasts 30 seconds and a beat comes every 10. */
 const CLOCK = { quietMs: 2 * SECOND_MS, faultMs: 10 * SECOND_MS };
+
+/** A database session that can change nothing. */
+export interface Look {
+  rows<T>(sql: string, parameters?: unknown[]): Promise<T[]>;
+}
 
 type Check = (look: Look) => Promise<Finding | Finding[]>;
 

@@ -1,6 +1,6 @@
 import { request } from "undici";
 import { fetchKeys, KeysUnreadableError, LAST_KNOWN_MS } from "../auth/key-set";
-import { pooledBecause, withLook } from "../database/application-role";
+import { answering, inOwnSession } from "../database/application-role";
 import { DatabaseUnavailableError } from "../database/errors";
 import { HOUR_MS, SECOND_MS } from "../platform/clock";
 import { type AuthConfig, type Config, ConfigError, type CrmConfig, readConfig } from "../platform/config";
@@ -73,14 +73,14 @@ async function examineDatabase({
   let findings: Finding[] = [];
   let stop: Finding | null = null;
   try {
-    const pooled = await pooledBecause(databaseUrl);
-    // What a look is set to, another client's session would be.
-    if (pooled) return { findings: [fault(`database: ${pooled.what}`, pooled.todo)], stop };
-    await withLook(databaseUrl, async (look) => {
+    const pooled = await inOwnSession(databaseUrl, async (session) => {
+      const look = { rows: answering(session) };
+      await look.rows(AS_DOCTOR);
       for (const check of DATABASE_CHECKS) findings = findings.concat(await check(look));
       findings.push(...(await checkWork(look, encryptionKeys)));
       stop = await stopFinding(look);
     });
+    if (pooled) findings.push(fault(`database: ${pooled.what}`, pooled.todo));
   } catch (error) {
     const todo = "PostgreSQL must run, accept this address, user and password, and let them read the service's tables";
     const what =
@@ -89,6 +89,10 @@ async function examineDatabase({
   }
   return { findings, stop };
 }
+
+/** A session that can change nothing, of no tenant. */
+const AS_DOCTOR = `SET application_name = 'crm-connection doctor'; SET default_transaction_read_only = on;
+  SET DateStyle = ISO; SET search_path = public; SET crm.tenant = ''`;
 
 /** A probe of an operator who waits before the screen. */
 const TIMEOUT_MS = 10 * SECOND_MS;

@@ -13,6 +13,10 @@ const CRM = {
   redirectUrl: "http://127.0.0.1/back",
 };
 const database = useDatabase();
+const LOCKS = `SELECT objid FROM pg_locks WHERE locktype = 'advisory'
+  AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
+
+const portOfServer = () => Number(new URL(database.url.reveal()).port);
 
 /** What the service says, which does not begin, and then doctor. */
 async function saidOf(DATABASE_URL: string): Promise<string[]> {
@@ -35,22 +39,30 @@ test("a pooler that gives a session to one after the other is told at the start 
     `The database cannot be used: ${what}; give DATABASE_URL the address of PostgreSQL itself.`,
   );
   expect(doctor).toContain(`fault    database: ${what}`);
-  expect(await database.query("SELECT 1 FROM pg_locks WHERE locktype = 'advisory'")).toEqual([]);
+  expect(await database.query(LOCKS)).toEqual([]);
 }, 120_000);
 
 // Seen red: it began as the user of DATABASE_URL, made its tables as that user's, and failed at each of them.
 test("a pooler that drops what sessions begin with is told at the start and by doctor", async () => {
-  const port = Number(new URL(database.url.reveal()).port);
-  const dropping = await openGate(
-    () => port,
-    async (said) => said.replaceAll("-c crm.tenant=0", "-c crm.nobody=0"),
-  );
+  const dropping = await openGate(portOfServer, async (said) => said.replaceAll("-c crm.tenant=0", "-c crm.nobody=0"));
   const [start, doctor] = await saidOf(dropping.urlOf(database.url).reveal());
   await dropping.close();
   const what = "a pooler stands before it, which drops what a session begins with";
   expect(start).toContain(`The database cannot be used: ${what}`);
   expect(doctor).toContain(`fault    database: ${what}`);
 }, 120_000);
+
+// Seen red: with a third, which each start and each of the operator's commands waited for.
+test("two sessions show that no pooler stands there, and one of them that the roles do", async () => {
+  let begun = 0;
+  const gate = await openGate(portOfServer, async (said) => {
+    if (said.includes("user\0")) begun += 1;
+    return said;
+  });
+  await asApplication(gate.urlOf(database.url));
+  await gate.close();
+  expect(begun).toBe(2);
+});
 
 // Seen red: a lock that a start before had left in a pooler's session kept every later one waiting, and nothing said so.
 test("a start waits for nobody who makes the roles where they are there", async () => {
