@@ -137,7 +137,7 @@ function ahead(sentAt: number, askedAt: number, answeredAt: number): number {
   return Math.min(0, sentAt + 1_000 - askedAt);
 }
 
-/** The CRM's clock decides from when on changes are asked for; the service allows a minute. */
+/** Changes are asked for by the earlier of both clocks: one that is far off has them read again and again. */
 const CLOCK = { quietMs: 5 * SECOND_MS, faultMs: 60 * SECOND_MS };
 
 /**

@@ -9,6 +9,7 @@ import { ADDRESSES } from "../crm/calls";
 import { BudgetLowError, CrmError, stopBehind } from "../crm/errors";
 import type { TenantScope } from "../database/database";
 import { isFull, isGivenUp } from "../database/errors";
+import { MAIN_LISTS } from "../entities/sync-list";
 import { SYNC_RESOURCES, type SyncResource, type SyncStepRow } from "../entities/sync-run";
 import { MINUTE_MS, SECOND_MS } from "../platform/clock";
 import {
@@ -28,7 +29,7 @@ import { LISTS, type ListResource } from "./lists";
 import { areDealsOfMeetingsDue } from "./participant-queue";
 import { askParticipants } from "./participants";
 import { begunOf, type ListState, passOf, readLists } from "./passes";
-import { MAIN_LISTS, type PassKind, PRICE_OF_MEETING, passesOf } from "./plan";
+import { type PassKind, PRICE_OF_MEETING, passesOf } from "./plan";
 import { readSteps } from "./run-history";
 import {
   type ClaimedRun,
@@ -276,7 +277,7 @@ export class SyncEngine {
     await inRun(context, async (copy) => {
       await recordGaps(copy, resource, [gapOf(resource, error)], clock());
       await setStepState(copy, run, resource, "FAILED");
-      if (failure && MAIN_LISTS.has(resource)) await noteFailure(copy, run, failure);
+      if (failure && MAIN_LISTS.includes(resource)) await noteFailure(copy, run, failure);
     });
   }
 

@@ -1,6 +1,6 @@
 import { PAGE_SIZE } from "../crm/api";
 import { ADDRESSES } from "../crm/calls";
-import { MAIN_LISTS as MAIN, type SyncListRow, type SyncPassRow } from "../entities/sync-list";
+import type { SyncListRow, SyncPassRow } from "../entities/sync-list";
 import type { SyncKind, SyncResource } from "../entities/sync-run";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../platform/clock";
 import type { ListResource } from "./lists";
@@ -50,9 +50,6 @@ export const SHORT_MS = HOUR_MS;
 const SECOND_LOOK_MS = 10 * MINUTE_MS;
 /** Walking the deals whole, for what they do not tell as a change, costs this share of a day's allowance at most. */
 const WHOLE_DEALS_SHARE = 1 / 50;
-
-/** Without one of these a run has failed; without the others it succeeds and says what is missing (specification 4.3). */
-export const MAIN_LISTS: ReadonlySet<SyncResource> = new Set(MAIN);
 
 export type PassKind = "WHOLE" | "CHANGES";
 /** Where a pass stands, and since when it begins anew. */
@@ -184,16 +181,17 @@ export interface Waiting {
  * @returns null where runs are only made by request
  */
 export function nextRunAt(now: Date, lists: Lists, pace: Pace, waiting: Waiting, chance: number): Date | null {
-  const [{ intervalMs, nextMeetingAt }, { missedAt, shortUntil }] = [pace, waiting];
+  const { intervalMs, nextMeetingAt } = pace;
   if (intervalMs === 0) return null;
   const at = now.getTime();
   const firstDue = Math.min(...READ.map((list) => dueAt(lists, list, now, pace).getTime()));
-  const wait = Math.max(intervalMs, firstDue - at) + intervalMs * JITTER * (2 * chance - 1);
-  // A second look that the run before this was to have, and had not, is no reason to hurry.
-  const looksAt = missedAt && missedAt.getTime() + SECOND_LOOK_MS > at ? missedAt.getTime() + SECOND_LOOK_MS : null;
-  const refreshAt = nextMeetingAt && nextMeetingAt.getTime() - REFRESH_BEFORE_MS;
-  const next = Math.min(at + wait, looksAt ?? Number.POSITIVE_INFINITY, refreshAt ?? Number.POSITIVE_INFINITY);
-  return new Date(Math.max(next, at + APART_MS, shortUntil?.getTime() ?? 0));
+  const jitter = intervalMs * JITTER * (2 * chance - 1);
+  const reasons = [Math.max(at + intervalMs, firstDue) + jitter];
+  if (nextMeetingAt) reasons.push(nextMeetingAt.getTime() - REFRESH_BEFORE_MS);
+  const secondLook = (waiting.missedAt?.getTime() ?? 0) + SECOND_LOOK_MS;
+  // One that the run before this was to have, and had not, is no reason to hurry.
+  if (secondLook > at) reasons.push(secondLook);
+  return new Date(Math.max(Math.min(...reasons), at + APART_MS, waiting.shortUntil?.getTime() ?? 0));
 }
 
 /** The latest that a next run is planned for; what is planned for later was by a clock far ahead. */
@@ -207,7 +205,8 @@ export function longestWaitMs(intervalMs: number): number {
  */
 export function dueKind(lists: Lists, now: Date, everyMs: number): SyncKind {
   const wholes = RECONCILED.flatMap((list) => lists.get(list)?.wholeAt ?? []).map((at) => believed(at, now));
-  const apartMs = Math.min(everyMs, [...lists.values()].some(({ muchGone }) => muchGone) ? DAY_MS : everyMs);
+  const wasMuchGone = [...lists.values()].some(({ muchGone }) => muchGone);
+  const apartMs = wasMuchGone ? Math.min(everyMs, DAY_MS) : everyMs;
   const isDue = everyMs > 0 && wholes.length > 0 && now.getTime() - Math.max(...wholes) >= apartMs;
   return isDue ? "RECONCILE" : "INCREMENTAL";
 }
