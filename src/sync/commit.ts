@@ -36,13 +36,13 @@ const STALE_AFTER_MS = 15 * MINUTE_MS;
 /** What the steps of a run share. */
 export interface RunContext {
   readonly run: ClaimedRun;
+  readonly copy: CopyScope;
   /** The calls to the CRM, by what they are paid from. */
   readonly apis: Record<"firstLists" | "lists" | "participants" | "dealsOfMeetings" | "meetings", CrmApi>;
   /** Tokens of the CRM that may be spent on a purpose now. */
   readonly left: (purpose: Purpose) => Promise<number>;
   /** Asks the CRM whether the user who authorized is still active, and the one whose token it is. */
   readonly verify: (reservation?: Reservation) => Promise<void>;
-  readonly database: Database;
   readonly clock: Clock;
   /** Names the run in every line. */
   readonly logger: Logger;
@@ -60,9 +60,10 @@ export interface RunContext {
 }
 
 /** What all runs of a process have in common. */
-type Shared = Pick<RunContext, "database" | "clock" | "concurrency" | "metrics" | "settling" | "keepOut" | "judging">;
+type Shared = Pick<RunContext, "clock" | "concurrency" | "metrics" | "settling" | "keepOut" | "judging">;
 
 export interface ContextParts extends Shared {
+  database: Database;
   http: CrmHttp;
   crmBaseUrl: string;
   /** How often the schedule runs; 0: only by request. */
@@ -105,7 +106,7 @@ export function contextOf(
   const [turnEnds, latestEnd] = [askedAt.getTime() + TURN_MS, performance.now() + TURN_MS];
   return {
     run,
-    database,
+    copy: { ...database.tenant(tenantId), copyId },
     clock,
     concurrency,
     metrics,
@@ -128,11 +129,6 @@ export function contextOf(
   };
 }
 
-export const copyOf = ({ database, run }: Pick<RunContext, "database" | "run">): CopyScope => ({
-  ...database.tenant(run.tenantId),
-  copyId: run.copyId,
-});
-
 /** A copy in a transaction that holds its run. */
 export interface HeldCopy extends CopyScope, Held {}
 
@@ -140,11 +136,8 @@ export interface HeldCopy extends CopyScope, Held {}
  * A transaction of a run (decision 0001): the copy must still be live and the run still ours, or nothing is written.
  * @throws RunLostError, NeedsReauthorizationError
  */
-export function inRun<T>(
-  { database, run, clock }: Pick<RunContext, "database" | "run" | "clock">,
-  work: (copy: HeldCopy) => Promise<T>,
-): Promise<T> {
-  return database.tenant(run.tenantId).transaction(async (scope) => {
+export function inRun<T>({ copy, run, clock }: RunContext, work: (copy: HeldCopy) => Promise<T>): Promise<T> {
+  return copy.transaction(async (scope) => {
     const held = await holdRun(scope, run, clock());
     const done = await work({ ...scope, copyId: run.copyId, ...held });
     await tell(scope, run);

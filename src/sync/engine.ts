@@ -16,7 +16,6 @@ import {
   type ContextParts,
   commitPiece,
   contextOf,
-  copyOf,
   holdRun,
   inRun,
   type Reservations,
@@ -108,7 +107,7 @@ export class SyncEngine {
     const { clock, verify, left } = context;
     const carries = async (purpose: Purpose) => (await left(purpose)) >= ADDRESSES.currentUser.price;
     if (await carries("LISTS")) return verify(reservations.lists);
-    const copy = copyOf(context);
+    const { copy } = context;
     const meetings = await meetingsToRefresh(copy, clock());
     if (meetings.length > 0 && (await carries("MEETINGS"))) return verify(reservations.meetings);
     if ((await carries("DEALS_OF_MEETINGS")) && (await areDealsOfMeetingsDue(copy, clock()))) {
@@ -123,7 +122,7 @@ export class SyncEngine {
 
   /** @returns false where the run paused before its end */
   async #turn(context: RunContext): Promise<boolean> {
-    const copy = copyOf(context);
+    const { copy } = context;
     const lists = await readLists(copy);
     if (!(await this.#meetings(context, lists))) return false;
     const steps = await stepsOf(context);
@@ -137,8 +136,7 @@ export class SyncEngine {
    * @returns false where it paused before its end; the passes that it began go on
    */
   async #meetings(context: RunContext, lists: ReadonlyMap<SyncResource, ListState>): Promise<boolean> {
-    const { run, clock, left } = context;
-    const copy = copyOf(context);
+    const { run, copy, clock, left } = context;
     const meetings = await meetingsToRefresh(copy, clock());
     if (meetings.length === 0 || (await left("MEETINGS")) < PRICE_OF_MEETING) return true;
     await insertSteps(copy, run.runId, run.kind, MEETING_LISTS);
@@ -176,8 +174,7 @@ export class SyncEngine {
       if (!(await this.#step(context, step, state))) return false;
       for (const named of state.unknown) if (!steps.has(named)) unknown.add(named);
     }
-    const { run } = context;
-    const copy = copyOf(context);
+    const { run, copy } = context;
     if (unknown.size > 0) await insertSteps(copy, run.runId, run.kind, [...unknown]);
     for (const step of unknown.size > 0 ? await readSteps(copy, run.runId) : []) {
       const state = lists.get(step.resource);
@@ -216,7 +213,7 @@ export class SyncEngine {
   }
 
   async #list(context: RunContext, step: SyncStepRow, resource: ListResource, state: ListState): Promise<boolean> {
-    const { run } = context;
+    const { run, copy } = context;
     const isDone = step.state === "SUCCEEDED";
     const { whenRead } = state;
     const kinds = kindsOf(context, step, resource, state);
@@ -224,11 +221,11 @@ export class SyncEngine {
       state.whenRead = index === kinds.length - 1 ? whenRead : null;
       const pass = passOf(state, resource, kind);
       const { updatedSince } = pass;
-      if (!isDone) await setStepState(copyOf(context), run, resource, "RUNNING", { updatedSince });
+      if (!isDone) await setStepState(copy, run, resource, "RUNNING", { updatedSince });
       if ((await walkPass(context, resource, state, pass)) === "PAUSED") return false;
     }
     await this.#ifAffordable(context, () => this.#fields(context, resource, state));
-    if (!isDone) await setStepState(copyOf(context), run, resource, "SUCCEEDED");
+    if (!isDone) await setStepState(copy, run, resource, "SUCCEEDED");
     return true;
   }
 
@@ -245,7 +242,7 @@ export class SyncEngine {
     const { apis, clock, logger } = context;
     const entity = LISTS[resource].fieldsOf;
     const askedAt = clock();
-    if (!entity || !isFieldListDue(await readFieldList(copyOf(context), entity), askedAt)) return;
+    if (!entity || !isFieldListDue(await readFieldList(context.copy, entity), askedAt)) return;
     const list = await apis[state.payers.WHOLE].fields(entity).catch((error: unknown) => {
       if (!isListFailure(error) || context.isStopped()) throw error;
       logger.warn({ err: error, resource, code: error.code }, "a list of fields could not be read");
@@ -260,12 +257,12 @@ export class SyncEngine {
   }
 
   async #participants(context: RunContext, step: SyncStepRow): Promise<boolean> {
-    const { run } = context;
+    const { run, copy } = context;
     if (step.state === "SUCCEEDED") return true;
-    await setStepState(copyOf(context), run, step.resource, "RUNNING");
+    await setStepState(copy, run, step.resource, "RUNNING");
     let isDone = true;
     for await (const batch of askParticipants(context, step)) isDone = batch.isLast;
-    if (isDone) await setStepState(copyOf(context), run, step.resource, "SUCCEEDED");
+    if (isDone) await setStepState(copy, run, step.resource, "SUCCEEDED");
     return isDone;
   }
 
@@ -307,8 +304,8 @@ export class SyncEngine {
   }
 
   async #end(context: RunContext, reason: RunFailure | null): Promise<void> {
-    const { run, database, clock, logger } = context;
-    const failure = await database.tenant(run.tenantId).transaction(async (scope) => {
+    const { run, copy, clock, logger } = context;
+    const failure = await copy.transaction(async (scope) => {
       // The connection before the run, in the order in which disconnecting locks them.
       await this.parts.planNext(scope, run.copyId, reason);
       if (!reason) await holdRun(scope, run, clock());
@@ -322,7 +319,7 @@ export class SyncEngine {
       return ended;
     });
     this.parts.metrics?.syncRuns.inc({ kind: run.kind, outcome: reason?.outcome ?? failure?.code ?? "SUCCEEDED" });
-    const counted = totals(await readSteps(copyOf(context), run.runId));
+    const counted = totals(await readSteps(copy, run.runId));
     if (failure) logger.warn({ ...counted, code: failure.code }, "a sync run failed");
     else logger.info(counted, "a sync run succeeded");
   }
@@ -350,8 +347,8 @@ function kindsOf(
   return state.passes.has("CHANGES") && !kinds.includes("CHANGES") ? ["CHANGES", ...kinds] : kinds;
 }
 
-const stepsOf = async (context: RunContext) =>
-  new Map((await readSteps(copyOf(context), context.run.runId)).map((step) => [step.resource, step]));
+const stepsOf = async ({ copy, run }: RunContext) =>
+  new Map((await readSteps(copy, run.runId)).map((step) => [step.resource, step]));
 
 /** A list that failed is none for this run; one that was read may be read again beside a long pass. */
 const isToRead = ({ state }: SyncStepRow) => state !== "FAILED" && state !== "CANCELLED";

@@ -7,7 +7,7 @@ import { SyncedCopyRow } from "../entities/connection";
 import type { MatchedEntity } from "../entities/meeting";
 import { AbsentRecordRow, MissedRecordRow } from "../entities/sync-list";
 import { HOUR_MS } from "../platform/clock";
-import { commitPiece, copyOf, count, type HeldCopy, inRun, judged, type RunContext } from "./commit";
+import { commitPiece, count, type HeldCopy, inRun, judged, type RunContext } from "./commit";
 import { isListFailure } from "./failures";
 import { LISTS, type ListResource, storable } from "./lists";
 import { dealsOfMeeting, readRule } from "./participant-queue";
@@ -96,7 +96,7 @@ export async function removeUnseen(
   pass: Pass,
 ): Promise<"ENDED" | "PAUSED"> {
   const { run, clock, verify, logger } = context;
-  const absence = await countAbsence(copyOf(context), resource);
+  const absence = await countAbsence(context.copy, resource);
   const isMuchGone = absence.absent > 0 && isMuch(absence);
   if (isMuch(absence)) {
     logger.warn({ resource, ...absence }, "two walks did not show much of what is held");
@@ -163,8 +163,7 @@ export async function probeMatched(context: RunContext): Promise<void> {
 
 /** Brings what a meeting is about up to date: its records by their ids, and who takes part in its likeliest deals. Its lists are the run's. */
 export async function refreshMeeting(context: RunContext, meetingId: string): Promise<void> {
-  const { apis, clock } = context;
-  const copy = copyOf(context);
+  const { copy, apis, clock } = context;
   for (const probed of PROBED) {
     const ids = await matchedOf(copy, probed.entity, meetingId);
     if (ids.length > 0) await unlessItFails(context, probed, () => look(context, apis.meetings, probed, ids));
@@ -198,7 +197,7 @@ async function unlessItFails(
 async function lookAgain(context: RunContext, probed: Probed): Promise<void> {
   const { apis, clock, mustPause } = context;
   while (!mustPause()) {
-    const ids = await missedBefore(copyOf(context), probed.resource, longAgo(clock()));
+    const ids = await missedBefore(context.copy, probed.resource, longAgo(clock()));
     if (ids.length === 0) return;
     await look(context, apis.lists, probed, ids);
   }
@@ -217,7 +216,7 @@ async function look(context: RunContext, api: CrmApi, probed: Probed, ids: reado
   const shown = new Set([...records.map(({ id }) => id), ...idsOfRejected(rejected)]);
   const leftOut = ids.filter((id) => !shown.has(id));
   const answer = { records, rejected, write: list.ready(records, rejected.length) };
-  const gone = await missedBefore(copyOf(context), resource, longAgo(clock()), leftOut);
+  const gone = await missedBefore(context.copy, resource, longAgo(clock()), leftOut);
   if (gone.length > 0) await requireSight(context, probed);
   await commitPiece(context, resource, async (copy): Promise<StepChange> => {
     // Who is kept out leaves as well, and is not shown as deleted before this.
@@ -245,7 +244,7 @@ async function look(context: RunContext, api: CrmApi, probed: Probed, ids: reado
 /** Who is shown much less than before may be deactivated, or somebody else, by now. @throws where it is so */
 async function requireSight(context: RunContext, probed: Probed): Promise<void> {
   const { verify, logger } = context;
-  const absence = await countMissed(copyOf(context), probed);
+  const absence = await countMissed(context.copy, probed);
   if (!isMuch(absence)) return;
   logger.warn({ ...probed, ...absence }, "many matched records were left out of an answer twice");
   await verify();
@@ -320,8 +319,7 @@ async function countMissed({ tenantId, copyId, rows }: CopyScope, { resource, en
 
 /** A part of a round through the matched records, from where it stands. */
 async function probePart(context: RunContext): Promise<void> {
-  const { apis, clock, mustPause } = context;
-  const copy = copyOf(context);
+  const { copy, apis, clock, mustPause } = context;
   const where = { tenantId: copy.tenantId, id: copy.copyId };
   const { probedAt, probeCursor } = await copy.typed((orm) => orm.findOneByOrFail(SyncedCopyRow, where));
   const waitedMs = probedAt ? clock().getTime() - probedAt.getTime() : PARTS_APART_MS;

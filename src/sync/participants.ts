@@ -7,7 +7,7 @@ import { rowsOf } from "../database/rows";
 import { jsonRows } from "../database/upsert";
 import { SyncedCopyRow } from "../entities/connection";
 import { SyncRunRow, type SyncStepRow } from "../entities/sync-run";
-import { commitPiece, copyOf, type HeldCopy, judged, type RunContext } from "./commit";
+import { commitPiece, type HeldCopy, judged, type RunContext } from "./commit";
 import { type FoundGap, GAP_CODE_OF, isSubFetchFailure, recordGaps } from "./failures";
 import {
   affordable,
@@ -76,8 +76,7 @@ type Progress = AsyncGenerator<StepChange & { isLast: boolean }>;
  * are due have answered or the tokens for it are spent. What is left then is asked by later runs.
  */
 export async function* askParticipants(context: RunContext, step: SyncStepRow): Progress {
-  const { run, logger } = context;
-  const copy = copyOf(context);
+  const { run, copy, logger } = context;
   const where = { tenantId: run.tenantId, id: run.runId };
   const { queuedAt } = await copy.typed((orm) => orm.findOneByOrFail(SyncRunRow, where));
   const walk: Walk = { mark: queuedAt, rule: await readRule(copy) };
@@ -98,8 +97,7 @@ async function* askGroup(
   walk: Walk,
   group: (typeof GROUPS)[number],
 ): AsyncGenerator<StepChange & { isLast: boolean }, "ASKED" | "OVER" | "PAUSED"> {
-  const { run, clock, mustPause } = context;
-  const copy = copyOf(context);
+  const { run, copy, clock, mustPause } = context;
   const meetings = group === "OF_MEETINGS" ? await nearestMeetings(copy, clock()) : [];
   const queue = () => ({ mark: walk.mark, now: clock(), ruleOfOne: walk.rule.holds, meetings });
   const turn = group === "AGAIN" ? await planTurn(copy, queue(), run.kind, await context.left("PARTICIPANTS")) : null;
@@ -178,7 +176,7 @@ async function payerOf(
 async function* derive(context: RunContext, { mark, rule }: Walk): Progress {
   const { mustPause } = context;
   for (let after = 0; rule.holds && !mustPause(); ) {
-    const deals = await lonelyDeals(copyOf(context), mark, after, DERIVED_BATCH);
+    const deals = await lonelyDeals(context.copy, mark, after, DERIVED_BATCH);
     const last = deals.at(-1);
     if (!last) return;
     after = last.dealId;
@@ -238,7 +236,7 @@ export async function commitAnswers(
   walk: Walk,
   answers: Answers,
 ): Promise<StepChange> {
-  const copy = copyOf(context);
+  const { copy } = context;
   const oddOnes = walk.rule.refuted ? [] : odd(answers.known);
   const shown = await readAgain(context, api, oddOnes);
   if (isRefutedBy(oddOnes, shown)) await refuteRule(copy);

@@ -3,7 +3,7 @@ import { CrmError } from "../crm/errors";
 import { idsOfRejected } from "../crm/parsing/page";
 import type { CopyScope } from "../database/database";
 import { oneAhead } from "../platform/work";
-import { copyOf, count, inRun, judged, type RunContext } from "./commit";
+import { count, inRun, judged, type RunContext } from "./commit";
 import { isListFailure, keepAside } from "./failures";
 import { beginAbsence, countAbsence, isMuch, removeUnseen, seen } from "./gone";
 import { knowFields, LISTS, type ListResource, noteUnknownNames, readUnknown, smallAfter, storable } from "./lists";
@@ -152,7 +152,7 @@ async function commitPage(
   page: ReadPage,
 ): Promise<StepChange & { ended: boolean }> {
   const { run, clock, keepOut } = context;
-  await knowFields(copyOf(context), resource, state);
+  await knowFields(context.copy, resource, state);
   const change = await inRun(context, async (copy) => {
     if (page.records.length > 0) await LISTS[resource].before?.(context.settling, copy, page.records);
     if (pass.removes) await seen(copy, resource, shownIds(page));
