@@ -21,6 +21,7 @@ import type { DealRow } from "../entities/deal";
 import type { MeetingRow } from "../entities/meeting";
 import type { OrganizationRow, PersonRow } from "../entities/records";
 import { normalizeAddress } from "../platform/email-address";
+import { once } from "../platform/work";
 import { PageArgs, type RelayPage } from "../schema/base";
 import {
   DealConnection,
@@ -159,12 +160,6 @@ export class MeetingConnectionResolver {
   totalCount(@Root() page: MeetingPage): Promise<number | null> {
     return page.count();
   }
-}
-
-/** Two fields of one answer may ask for the same. */
-function once<T>(read: () => Promise<T>): () => Promise<T> {
-  let answer: Promise<T> | null = null;
-  return () => (answer ??= read());
 }
 
 const NOTHING: Page<never> = { rows: [], hasMore: false };

@@ -1,7 +1,7 @@
 import { Any } from "typeorm";
 import { type CrmApi, type CrmPage, MAX_IDS } from "../crm/api";
 import { CrmError } from "../crm/errors";
-import { idsOfRejected } from "../crm/parsing/page";
+import { idsOf } from "../crm/parsing/page";
 import type { CopyScope } from "../database/database";
 import { SyncedCopyRow } from "../entities/connection";
 import type { MatchedEntity } from "../entities/meeting";
@@ -213,7 +213,7 @@ async function look(context: RunContext, api: CrmApi, probed: Probed, ids: reado
   const pages = await readByIds(api, resource, ids);
   const records = pages.flatMap((page) => page.records);
   const rejected = pages.flatMap((page) => page.rejected);
-  const shown = new Set([...records.map(({ id }) => id), ...idsOfRejected(rejected)]);
+  const shown = new Set(pages.flatMap(idsOf));
   const leftOut = ids.filter((id) => !shown.has(id));
   const answer = { records, rejected, write: list.ready(records, rejected.length) };
   const gone = await missedBefore(context.copy, resource, longAgo(clock()), leftOut);

@@ -1,6 +1,6 @@
 import type { CrmPage } from "../crm/api";
 import { CrmError } from "../crm/errors";
-import { idsOfRejected } from "../crm/parsing/page";
+import { idsOf } from "../crm/parsing/page";
 import type { CopyScope } from "../database/database";
 import { oneAhead } from "../platform/work";
 import { count, inRun, judged, type RunContext } from "./commit";
@@ -131,18 +131,13 @@ function isOfCursor(error: unknown): boolean {
  * would go on for ever: in a circle, or with ever new cursors. @returns the highest id so far
  */
 function requireNew(resource: ListResource, page: CrmPage<{ id: number }>, lastId: number): number {
-  const highest = Math.max(lastId, ...shownIds(page));
+  const highest = Math.max(lastId, ...idsOf(page));
   if (page.next === null || !LISTS[resource].hasPages || highest > lastId) return highest;
   throw endless(resource);
 }
 
 const endless = (resource: ListResource) =>
   new CrmError("UNREADABLE", `The CRM's paging of ${resource} shows nothing new and does not end.`, { endless: true });
-
-const shownIds = ({ records, rejected }: CrmPage<{ id: number }>) => [
-  ...records.map(({ id }) => id),
-  ...idsOfRejected(rejected),
-];
 
 async function commitPage(
   context: RunContext,
@@ -155,7 +150,7 @@ async function commitPage(
   await knowFields(context.copy, resource, state);
   const change = await inRun(context, async (copy) => {
     if (page.records.length > 0) await LISTS[resource].before?.(context.settling, copy, page.records);
-    if (pass.removes) await seen(copy, resource, shownIds(page));
+    if (pass.removes) await seen(copy, resource, idsOf(page));
     const stored = await storable(keepOut, copy, resource, page);
     const leaving = stored.records.filter(isDeleted).map(({ id }) => id);
     const { ids, removed } = await judged(context, copy, resource, leaving, () => stored.write(copy, clock()));

@@ -21,10 +21,6 @@ export interface Page<T> {
   next: string | null;
 }
 
-/** The ids of records that could not be read, as far as they have one: they are there all the same. */
-export const idsOfRejected = (rejected: readonly RejectedRecord[]): number[] =>
-  rejected.map(({ key }) => Number(key)).filter(Number.isSafeInteger);
-
 /** It is kept with the run, where NUL has no place, and sent in an address. */
 const CURSOR = /^[^\0]{0,2000}$/;
 
@@ -191,6 +187,8 @@ export function detailOf(answer: CrmAnswer): { status: number; correlationId?: s
   return { status: answer.status, correlationId: answer.correlationId };
 }
 
+/** The ids of all that it shows. Records that could not be read are there all the same, as far as they have one. */
 export function idsOf({ records, rejected }: Page<{ id: number }>): number[] {
-  return [...records.map(({ id }) => id), ...idsOfRejected(rejected)];
+  const ofRejected = rejected.map(({ key }) => Number(key)).filter(Number.isSafeInteger);
+  return [...records.map(({ id }) => id), ...ofRejected];
 }
