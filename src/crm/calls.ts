@@ -152,14 +152,10 @@ export interface Call extends Address {
 
 /** How a call becomes a request: paid, paced, with a token, and its answer sorted. */
 export class Calls {
-  readonly #parts: CallParts & Required<Pick<CallParts, "pacer" | "reservation">>;
+  readonly #pacer: Pacer;
 
-  constructor(parts: CallParts) {
-    this.#parts = {
-      ...parts,
-      pacer: parts.pacer ?? new Pacer(systemClock),
-      reservation: parts.reservation ?? NO_RESERVATION,
-    };
+  constructor(private readonly parts: CallParts) {
+    this.#pacer = parts.pacer ?? new Pacer(systemClock);
   }
 
   /**
@@ -167,7 +163,7 @@ export class Calls {
    * @throws CrmError
    */
   async make(call: Call): Promise<CrmAnswer> {
-    const { tokens } = this.#parts;
+    const { tokens } = this.parts;
     const { answer, token } = await this.#send(call, () => tokens.current());
     if (answer.status !== 401 || isHtml(answer)) return successful(answer);
     return successful((await this.#send(call, () => tokens.renewed(token))).answer);
@@ -175,12 +171,12 @@ export class Calls {
 
   /** Paid before anything else: what may not be asked is no reason to renew a token. */
   async #send(call: Call, tokenOf: () => Promise<Secret>): Promise<{ answer: CrmAnswer; token: Secret }> {
-    const { http, pacer, reservation } = this.#parts;
+    const { http, reservation = NO_RESERVATION } = this.parts;
     const payment = await reservation.spend(call.price);
     try {
       const token = await tokenOf();
       const request = this.#request(call, token);
-      const answer = await pacer.paced(() => http.send(request));
+      const answer = await this.#pacer.paced(() => http.send(request));
       payment.answered(answer);
       return { answer, token };
     } catch (error) {
@@ -191,7 +187,7 @@ export class Calls {
   }
 
   #request({ method, path, query = {}, body }: Call, token: Secret): CrmRequest {
-    const { baseUrl, mayBegin, mayWait, stop } = this.#parts;
+    const { baseUrl, mayBegin, mayWait, stop } = this.parts;
     const url = new URL(baseUrl + path);
     for (const [name, value] of Object.entries(query)) if (value !== null) url.searchParams.set(name, String(value));
     const headers: Record<string, string> = {

@@ -2,7 +2,7 @@ import { setMaxListeners } from "node:events";
 import type { IncomingHttpHeaders } from "node:http";
 import { Agent, type Dispatcher, errors } from "undici";
 import { type Clock, systemClock, timeLimit } from "../platform/clock";
-import { messageOf, ServiceError, UNREACHED_CODES } from "../platform/errors";
+import { codeOf, messageOf, ServiceError, UNREACHED_CODES } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { traced, workCounts } from "../platform/work";
@@ -26,10 +26,10 @@ const WAITING_LOOK_MS = 250;
 const BYTE_ORDER_MARK = /^\ufeff/;
 
 /** Failures from before a connection stood. A reset is not among them: it may follow the request. */
-const NEVER_SENT = new Set([...UNREACHED_CODES, "UND_ERR_CONNECT_TIMEOUT"]);
+const NEVER_SENT = new Set<unknown>([...UNREACHED_CODES, "UND_ERR_CONNECT_TIMEOUT"]);
 
 /** Failures of an answer that had not come, or not all of it, when its time was over. */
-const TIMED_OUT = new Set(["UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT"]);
+const TIMED_OUT = new Set<unknown>(["UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT"]);
 
 export interface CrmRequest {
   method: "GET" | "POST" | "PATCH";
@@ -236,13 +236,6 @@ export const textOf = ({ body }: Pick<CrmAnswer, "body">): string => body.toStri
 /** The documented address without its ids, so that there are few of them. */
 export function routeOf({ method, url }: Pick<CrmRequest, "method" | "url">): string {
   return `${method} ${new URL(url).pathname.replace(/\/\d+/g, "/{id}")}`;
-}
-
-/** Node's own errors are told by their members: across realms they are no `Error` of ours. */
-function codeOf(error: unknown): string {
-  if (typeof error !== "object" || error === null) return "";
-  if ("errors" in error && Array.isArray(error.errors)) return codeOf(error.errors[0]);
-  return "code" in error ? String(error.code) : "";
 }
 
 function single(header: string | string[] | undefined): string | undefined {

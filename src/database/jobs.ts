@@ -10,7 +10,7 @@ import { inWork, traced, workFor } from "../platform/work";
 import { keepAsking } from "./between-processes";
 import { openPool } from "./data-source";
 import type { Database, TenantScope } from "./database";
-import { isGivenUp } from "./session";
+import { isGivenUp } from "./errors";
 import { SESSION_LIMITS, SILENCE_MS } from "./session-limits";
 
 /** A kind of job, as whoever enqueues one and the worker know it. */

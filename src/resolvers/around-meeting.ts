@@ -167,31 +167,22 @@ async function namedInVain(
     recordsOf(loaders.organization, organizationIds),
     Promise.all(dealIds.map((id) => loaders.participantIds.load(id))),
   ]);
-  const missing = async (ids: readonly number[], lookUp: { load(id: number): Promise<unknown> }) =>
-    (await Promise.all(ids.map((id) => lookUp.load(id)))).filter((held) => !held).length;
+  const missing = async <Row>(
+    naming: readonly Row[],
+    idOf: (row: Row) => number | null,
+    lookUp: { load(id: number): Promise<unknown> },
+  ) => {
+    const named = await Promise.all(idsOf(naming, idOf).map((id) => lookUp.load(id)));
+    return named.filter((held) => !held).length;
+  };
   const { user, pipeline, stage, heldOrganizations, mails } = loaders;
   const owned = [...deals, ...persons, ...organizations];
   const [USERS, PIPELINES, STAGES, ORGANIZATIONS, PERSONS] = await Promise.all([
-    missing(
-      idsOf(owned, ({ ownerId }) => ownerId),
-      user,
-    ),
-    missing(
-      idsOf(deals, ({ pipelineId }) => pipelineId),
-      pipeline,
-    ),
-    missing(
-      idsOf(deals, ({ stageId }) => stageId),
-      stage,
-    ),
-    missing(
-      idsOf([...deals, ...persons], ({ organizationId }) => organizationId),
-      heldOrganizations,
-    ),
-    missing(
-      idsOf([...deals, ...takingPart.flat()], ({ personId }) => personId),
-      mails,
-    ),
+    missing(owned, ({ ownerId }) => ownerId, user),
+    missing(deals, ({ pipelineId }) => pipelineId, pipeline),
+    missing(deals, ({ stageId }) => stageId, stage),
+    missing([...deals, ...persons], ({ organizationId }) => organizationId, heldOrganizations),
+    missing([...deals, ...takingPart.flat()], ({ personId }) => personId, mails),
   ]);
   return { USERS, PIPELINES, STAGES, ORGANIZATIONS, PERSONS };
 }

@@ -1,6 +1,6 @@
 import type { CopyScope } from "../../database/database";
 import type { Standards } from "../../entities/silence";
-import type { DealFacts, QuietRules } from "./facts";
+import { type DealFacts, isSilent, type QuietRules } from "./facts";
 import { readFreshness, readKeptFacts } from "./read-quiet";
 import { byStandards, isStale, rulesOf } from "./rules";
 import { standingAt, verdictAt } from "./verdict";
@@ -100,5 +100,5 @@ async function quietBy(copy: CopyScope, batch: readonly Changing[], proposed: St
 function isQuiet(facts: DealFacts, rules: QuietRules, now: Date): boolean {
   const at = now.getTime();
   const { verdict } = verdictAt(standingAt(facts, rules, at), at);
-  return facts.isOpen && (verdict === "QUIET" || verdict === "GHOSTED");
+  return facts.isOpen && isSilent(verdict);
 }
