@@ -19,11 +19,10 @@ export interface MatchableMeeting {
   attendees: readonly AttendeeInput[];
 }
 
+export type LockedMeeting = MatchableMeeting & { row: MeetingRow };
+
 /** Takes a meeting as it was recorded, until the transaction ends. null: this tenant has none with this id. */
-export async function lockMeeting(
-  scope: TenantScope,
-  id: string,
-): Promise<(MatchableMeeting & { row: MeetingRow }) | null> {
+export async function lockMeeting(scope: TenantScope, id: string): Promise<LockedMeeting | null> {
   const { tenantId, typed } = scope;
   const lock = { mode: "pessimistic_write" } as const;
   const row = await typed((orm) => orm.findOne(MeetingRow, { where: { tenantId, id }, lock }));

@@ -8,7 +8,7 @@ import type { Clock } from "../platform/clock";
 import { ERASED, mailboxOf, nameBeside, normalizeAddress, withoutMentions } from "../platform/email-address";
 import { accepted, type Outcome, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
-import { DROP_CHOICES, lockMeeting, matchMeetings } from "./match-meeting";
+import { DROP_CHOICES, type LockedMeeting, lockMeeting, matchMeetings } from "./match-meeting";
 import { type AttendeeInput, upsertMeetings } from "./meeting-rows";
 import { isMatched } from "./records";
 
@@ -32,50 +32,6 @@ const NO_CANDIDATE = refused(
   "This deal is none of the meeting's. Choose one of the deals in its match.candidates.",
   "dealId",
 );
-
-/**
- * A user says which deal a meeting is about: one of the candidates that the user was shown. Any actor of the tenant
- * may, as any may record the meeting. Unknown deals, those of others and those that the tenant may not read answer alike.
- */
-async function chooseDeal(
-  scope: TenantScope,
-  actor: Actor,
-  { meetingId, deal }: DealChoice,
-  now: Date,
-  logger: Logger,
-): Promise<Outcome<MeetingRow, ChoiceRefusal>> {
-  const meeting = meetingId === null ? null : await lockMeeting(scope, meetingId);
-  if (!meeting) return NO_MEETING;
-  const copyId = await liveCopyId(scope);
-  if (copyId === null) return NOT_CONNECTED;
-  if (deal?.copyId !== copyId || !(await isReadable({ ...scope, copyId }, deal.crmId))) return NO_DEAL;
-  if (!(await isCandidate(scope, meeting.row.id, copyId, deal.crmId))) return NO_CANDIDATE;
-  await storeChoice(scope, meeting.row.id, copyId, { dealId: deal.crmId, by: actor.userId, at: now });
-  await matchMeetings(scope, [meeting], now, "CHOSEN");
-  await recordAudit(scope, logger, { action: "DEAL_CHOSEN", actor, at: now, subject: meeting.row.id });
-  return accepted(meeting.row);
-}
-
-/** The rules decide again, also where something was written: a person says so. */
-async function unchooseDeal(
-  scope: TenantScope,
-  actor: Actor,
-  meetingId: string | null,
-  now: Date,
-  logger: Logger,
-): Promise<Outcome<MeetingRow, "MEETING_NOT_FOUND">> {
-  const meeting = meetingId === null ? null : await lockMeeting(scope, meetingId);
-  if (!meeting) return NO_MEETING;
-  const subject = meeting.row.id;
-  const taken = await scope.rows(`${DROP_CHOICES} AND chosen_deal_id IS NOT NULL RETURNING 1`, [
-    scope.tenantId,
-    [subject],
-  ]);
-  if (taken.length === 0) return accepted(meeting.row);
-  await matchMeetings(scope, [meeting], now, "UNCHOSEN");
-  await recordAudit(scope, logger, { action: "DEAL_CHOSEN", actor, at: now, subject, code: "TAKEN_BACK" });
-  return accepted(meeting.row);
-}
 
 const keyOf = ({ tenantId, id }: MeetingRow) => ({ tenantId, id });
 
@@ -169,21 +125,40 @@ export class Meetings {
     });
   }
 
-  /** Settles which deal a meeting is about. */
-  choose(actor: Actor, choice: DealChoice): Promise<Outcome<MeetingRow, ChoiceRefusal>> {
-    return this.#inTurn(actor, (scope) => chooseDeal(scope, actor, choice, this.clock(), this.logger));
+  /**
+   * A user says which deal a meeting is about: one of the candidates that the user was shown. Any actor of the tenant
+   * may, as any may record the meeting. Unknown deals, those of others and those that the tenant may not read answer alike.
+   */
+  choose(actor: Actor, { meetingId, deal }: DealChoice): Promise<Outcome<MeetingRow, ChoiceRefusal>> {
+    return this.#withMeeting(actor, meetingId, async (scope, meeting) => {
+      const [now, subject] = [this.clock(), meeting.row.id];
+      const copyId = await liveCopyId(scope);
+      if (copyId === null) return NOT_CONNECTED;
+      if (deal?.copyId !== copyId || !(await isReadable({ ...scope, copyId }, deal.crmId))) return NO_DEAL;
+      if (!(await isCandidate(scope, subject, copyId, deal.crmId))) return NO_CANDIDATE;
+      await storeChoice(scope, subject, copyId, { dealId: deal.crmId, by: actor.userId, at: now });
+      await matchMeetings(scope, [meeting], now, "CHOSEN");
+      await recordAudit(scope, this.logger, { action: "DEAL_CHOSEN", actor, at: now, subject });
+      return accepted(meeting.row);
+    });
   }
 
-  /** Takes a choice back; without one nothing changes. */
+  /** Takes a choice back: the rules decide again, also where something was written. Without one nothing changes. */
   unchoose(actor: Actor, meetingId: string | null): Promise<Outcome<MeetingRow, "MEETING_NOT_FOUND">> {
-    return this.#inTurn(actor, (scope) => unchooseDeal(scope, actor, meetingId, this.clock(), this.logger));
+    return this.#withMeeting(actor, meetingId, async (scope, meeting) => {
+      const [now, subject] = [this.clock(), meeting.row.id];
+      const taken = `${DROP_CHOICES} AND chosen_deal_id IS NOT NULL RETURNING 1`;
+      if ((await scope.rows(taken, [scope.tenantId, [subject]])).length === 0) return accepted(meeting.row);
+      await matchMeetings(scope, [meeting], now, "UNCHOSEN");
+      const event = { action: "DEAL_CHOSEN", actor, at: now, subject, code: "TAKEN_BACK" } as const;
+      await recordAudit(scope, this.logger, event);
+      return accepted(meeting.row);
+    });
   }
 
   /** It did not or will not take place: it grants nothing and is no contact, until it is recorded again. */
   cancel(actor: Actor, meetingId: string | null): Promise<Outcome<MeetingRow, "MEETING_NOT_FOUND">> {
-    return this.#inTurn(actor, async (scope) => {
-      const meeting = meetingId === null ? null : await lockMeeting(scope, meetingId);
-      if (!meeting) return NO_MEETING;
+    return this.#withMeeting(actor, meetingId, async (scope, meeting) => {
       if (meeting.row.cancelledAt !== null) return accepted(meeting.row);
       const row = { ...meeting.row, cancelledAt: this.clock() };
       await scope.typed((orm) => orm.update(MeetingRow, keyOf(row), { cancelledAt: row.cancelledAt }));
@@ -193,22 +168,26 @@ export class Meetings {
   }
 
   /** Erases a meeting with its attendees and its match. Where there is none, there is nothing to erase. */
-  delete(actor: Actor, meetingId: string | null): Promise<void> {
-    return this.#inTurn(actor, async (scope) => {
-      const meeting = meetingId === null ? null : await lockMeeting(scope, meetingId);
-      if (!meeting) return;
-      const { row } = meeting;
+  async delete(actor: Actor, meetingId: string | null): Promise<void> {
+    await this.#withMeeting(actor, meetingId, async (scope, meeting) => {
+      const now = this.clock();
       // As a cancelled one, first: what it granted and was a contact for is judged without it.
-      await matchMeetings(
-        scope,
-        [{ ...meeting, row: { ...row, cancelledAt: this.clock() } }],
-        this.clock(),
-        "CANCELLED",
-      );
+      const row = { ...meeting.row, cancelledAt: now };
+      await matchMeetings(scope, [{ ...meeting, row }], now, "CANCELLED");
       // With its attendees, its match and what it made readable; receipts stay.
       await scope.typed((orm) => orm.delete(MeetingRow, keyOf(row)));
-      const event = { action: "MEETING_DELETED", actor, at: this.clock(), subject: row.id } as const;
-      await recordAudit(scope, this.logger, event);
+      await recordAudit(scope, this.logger, { action: "MEETING_DELETED", actor, at: now, subject: row.id });
+    });
+  }
+
+  #withMeeting<T>(
+    actor: Actor,
+    meetingId: string | null,
+    work: (scope: TenantScope, meeting: LockedMeeting) => Promise<T>,
+  ): Promise<T | typeof NO_MEETING> {
+    return this.#inTurn(actor, async (scope) => {
+      const meeting = meetingId === null ? null : await lockMeeting(scope, meetingId);
+      return meeting ? work(scope, meeting) : NO_MEETING;
     });
   }
 
