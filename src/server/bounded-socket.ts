@@ -15,7 +15,7 @@ import {
   USER_MESSAGES_A_MINUTE,
 } from "./bounds";
 import { CLOSE } from "./errors";
-import { SharedAnswer } from "./subscription-checks";
+import { SharedAnswer } from "./subscriptions";
 
 /** So much at once, and as much again spread over each minute. */
 export class Allowance {

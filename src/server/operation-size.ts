@@ -79,10 +79,7 @@ export function isFitting(schema: GraphQLSchema, operation: OperationDefinitionN
 }
 
 /** @returns why the operation is not executed; null where it may be */
-export function refusalOfSize(
-  { depth, aliases, cost, dearest }: OperationSize,
-  maxCost = MAX_COST,
-): GraphQLError | null {
+export function refusalOfSize({ depth, aliases, cost, dearest }: OperationSize, maxCost: number): GraphQLError | null {
   if (depth > MAX_DEPTH) return tooLarge("DOCUMENT_TOO_DEEP", `The document is ${depth} fields deep`, MAX_DEPTH);
   if (aliases > MAX_ALIASES) return tooLarge("TOO_MANY_ALIASES", `The document has ${aliases} aliases`, MAX_ALIASES);
   if (cost <= maxCost) return null;

@@ -23,7 +23,7 @@ import {
 } from "./bounds";
 import type { Arrival, Crowds } from "./crowds";
 import { CLOSE, maskErrors } from "./errors";
-import { readMessage, SharedSubscriptions, SubscriptionChecks, take, takeToken } from "./subscription-checks";
+import { readMessage, SharedSubscriptions, SubscriptionChecks, take, takeToken } from "./subscriptions";
 
 /** The library keeps these limits itself. */
 const FRAME_LIMITS = {

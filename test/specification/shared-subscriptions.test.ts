@@ -2,7 +2,7 @@ import { buildSchema, parse } from "graphql";
 import { type Actor, viewerOf } from "../../src/auth/actor";
 import { EventsMissedError } from "../../src/platform/errors";
 import { EventStream } from "../../src/platform/streams";
-import { MAX_DIFFERENT } from "../../src/server/subscription-checks";
+import { MAX_DIFFERENT } from "../../src/server/subscriptions";
 import {
   ALL,
   type Asked,

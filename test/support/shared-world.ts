@@ -3,7 +3,7 @@ import { buildSchema, type ExecutionArgs, type ExecutionResult, GraphQLError, pa
 import { type Actor, type Viewer, viewerOf } from "../../src/auth/actor";
 import { mayManageConnection } from "../../src/auth/policies";
 import { StateStream } from "../../src/platform/streams";
-import { SharedSubscriptions } from "../../src/server/subscription-checks";
+import { SharedSubscriptions } from "../../src/server/subscriptions";
 
 export const schema = buildSchema(`
   type Query { unused: Int }

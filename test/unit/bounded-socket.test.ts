@@ -6,7 +6,7 @@ import { GraphQLError } from "graphql";
 import { WebSocket, WebSocketServer } from "ws";
 import { Allowance, BoundedSocket } from "../../src/server/bounded-socket";
 import { type EndReason, MAX_UNREAD_BYTES } from "../../src/server/bounds";
-import { SharedAnswer } from "../../src/server/subscription-checks";
+import { SharedAnswer } from "../../src/server/subscriptions";
 import { RawPeer } from "../support/frames";
 
 // Planted and seen red: nothing asked before a write.

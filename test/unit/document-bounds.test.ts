@@ -12,7 +12,7 @@ import {
 import { buildGraphQLSchema } from "../../src/resolvers/graphql-schema";
 import { boundedDocument, keptDocuments, refusalOfVariables, VALIDATION_OPTIONS } from "../../src/server/bounds";
 import { isFitting } from "../../src/server/operation-size";
-import { SubscriptionChecks } from "../../src/server/subscription-checks";
+import { SubscriptionChecks } from "../../src/server/subscriptions";
 import { HOSTILE_DOCUMENTS, parsed } from "../support/hostile-documents";
 
 // Seen red without the bounds: the work of empty lines (24,000,000), comments, one object and one leaf again and again,

@@ -1,5 +1,5 @@
 import { buildSchema, GraphQLError } from "graphql";
-import { readMessage, SubscriptionChecks, take, takeToken } from "../../src/server/subscription-checks";
+import { readMessage, SubscriptionChecks, take, takeToken } from "../../src/server/subscriptions";
 
 // Planted and seen red: a document that is kept is not measured again; what is refused is kept as valid; documents kept
 // without end; no document kept; variables kept that the operation does not declare; documents as long as a query's.

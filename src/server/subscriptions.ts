@@ -116,6 +116,7 @@ export class SharedAnswer implements ExecutionResult {
   get text(): Buffer {
     return this.#text;
   }
+
   toJSON(): ExecutionResult {
     return this.#result;
   }
