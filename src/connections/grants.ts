@@ -20,9 +20,8 @@ import {
   TOKEN_TROUBLES,
   type Trouble,
 } from "./connection";
-import type { CopyRef } from "./copies";
+import { boundOf, type CopyRef, keepTimeZone } from "./copies";
 import type { Credential, Credentials } from "./credentials";
-import { boundOf, keepTimeZone } from "./visibility";
 
 export interface IdentityParts {
   database: Database;
