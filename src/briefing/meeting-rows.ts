@@ -12,14 +12,12 @@ import {
 import { NOT_CONNECTED } from "./matching/match";
 import { isMatched } from "./quiet/silence-rows";
 
-const UUID = /^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$/;
-
-/** The tenant's meeting with this id or external id; null where there is none, also where the id is no id at all. */
+/** The tenant's meeting with this id or external id; null where there is none. @param key null: what was given is no id */
 export async function readMeeting(
   { tenantId, entities }: TenantScope,
-  key: { id: string } | { externalId: string },
+  key: { id: string | null } | { externalId: string },
 ): Promise<MeetingRow | null> {
-  if ("id" in key ? !UUID.test(key.id) : key.externalId.includes("\0")) return null;
+  if ("id" in key ? key.id === null : key.externalId.includes("\0")) return null;
   // As it is recorded: without the blanks around it.
   const [column, value] = "id" in key ? ["id", key.id] : ["external_id", key.externalId.trim()];
   const sql = `SELECT * FROM meeting WHERE tenant_id = $1 AND ${column} = $2`;

@@ -77,7 +77,7 @@ export class MeetingResolver {
     @Info() info: GraphQLResolveInfo,
   ): Promise<MeetingRow | null> {
     if ((id == null) === (externalId == null)) throw badInput("Give either id or externalId.");
-    const key = id == null ? { externalId: externalId ?? "" } : { id: uuidIn(id, "Meeting") ?? "" };
+    const key = id == null ? { externalId: externalId ?? "" } : { id: uuidIn(id, "Meeting") };
     const copy = await context.copy();
     if (!copy) return readMeeting(context.scope, key);
     return beginWithRead(info, copy, context.loaders, () => readMeeting(copy, key));
