@@ -8,7 +8,7 @@ import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import * as rules from "./budget-rules";
 import { ConnectionGoneError, NOT_CONNECTED } from "./connection";
-import { boundOf } from "./copies";
+import { boundOf } from "./visibility";
 
 export type { Purpose } from "./budget-rules";
 

@@ -7,7 +7,6 @@ import { SyncedCopyRow } from "../entities/connection";
 import { ERASED } from "../platform/email-address";
 import type { Logger } from "../platform/logger";
 import { forEachLogged } from "../platform/work";
-import type { Bound } from "./connection";
 
 /** A new live copy of what `user` sees. The caller has retired the tenant's earlier one. */
 export async function createCopy({ tenantId, rows }: TenantScope, user: CrmCurrentUser, now: Date): Promise<number> {
@@ -19,20 +18,6 @@ export async function createCopy({ tenantId, rows }: TenantScope, user: CrmCurre
   );
   if (!copy) throw new Error("a copy that was just made is missing");
   return copy.id;
-}
-
-/** Whose view the copy holds, and the zone of that user's days; null where there is none. */
-export async function boundOf(
-  { tenantId, typed }: TenantScope,
-  copyId: number,
-): Promise<(Bound & { timeZone: string }) | null> {
-  const copy = await typed((orm) => orm.findOneBy(SyncedCopyRow, { tenantId, id: copyId }));
-  return copy && { companyId: copy.crmCompanyId, userId: copy.crmUserId, timeZone: copy.timeZone };
-}
-
-/** The user who authorized lives by other clocks from now on. */
-export async function keepTimeZone({ tenantId, typed }: TenantScope, copyId: number, timeZone: string): Promise<void> {
-  await typed((orm) => orm.update(SyncedCopyRow, { tenantId, id: copyId }, { timeZone }));
 }
 
 /** Keeps a copy live until the transaction ends. @returns the CRM company that it is of; null where it is not live */

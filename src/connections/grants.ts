@@ -20,8 +20,9 @@ import {
   TOKEN_TROUBLES,
   type Trouble,
 } from "./connection";
-import { boundOf, type CopyRef, keepTimeZone } from "./copies";
+import type { CopyRef } from "./copies";
 import type { Credential, Credentials } from "./credentials";
+import { boundOf, keepTimeZone } from "./visibility";
 
 export interface IdentityParts {
   database: Database;

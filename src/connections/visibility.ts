@@ -1,6 +1,22 @@
 import { CONNECTION_CHANGED, notify } from "../database/between-processes";
 import type { CopyScope, TenantScope } from "../database/database";
+import { SyncedCopyRow } from "../entities/connection";
 import { asOf, readCopyState } from "./completeness";
+import type { Bound } from "./connection";
+
+/** Whose view the copy holds, and the zone of that user's days; null where there is none. */
+export async function boundOf(
+  { tenantId, typed }: TenantScope,
+  copyId: number,
+): Promise<(Bound & { timeZone: string }) | null> {
+  const copy = await typed((orm) => orm.findOneBy(SyncedCopyRow, { tenantId, id: copyId }));
+  return copy && { companyId: copy.crmCompanyId, userId: copy.crmUserId, timeZone: copy.timeZone };
+}
+
+/** The user who authorized lives by other clocks from now on. */
+export async function keepTimeZone({ tenantId, typed }: TenantScope, copyId: number, timeZone: string): Promise<void> {
+  await typed((orm) => orm.update(SyncedCopyRow, { tenantId, id: copyId }, { timeZone }));
+}
 
 /** The user who authorized is shown as the copy's list of users has that one: renamed in the CRM, renamed here. */
 export async function followUser(scope: TenantScope, copyId: number): Promise<void> {
