@@ -29,7 +29,7 @@ import { addSocketServer } from "./socket-server";
 /** A document with its variables; meetings with hundreds of attendees stay far below. */
 const MAX_BODY_BYTES = 512 * 1024;
 
-/** What a front end of an allowed origin may do: send operations with its user's token, and whatever headers its libraries add. No cookie counts. */
+/** A front end of an allowed origin may send operations with its user's token, and what headers its libraries add. No cookie counts. */
 const CORS = {
   methods: ["POST"],
   exposedHeaders: ["retry-after", "x-request-id"],
@@ -163,7 +163,7 @@ async function contextOf(
 const JSON_TYPE = "application/json";
 const GRAPHQL_TYPE = "application/graphql-response+json";
 
-/** What the client likes best of the two, for refusals too: Apollo reads errors beside 4xx in one of them alone. JSON also where it accepts neither. */
+/** What the client likes best of the two, JSON where it accepts neither. Beside 4xx Apollo reads errors in GraphQL's own type alone. */
 function answerType(accept = JSON_TYPE): string {
   const liked = accept
     .toLowerCase()
