@@ -15,6 +15,7 @@ const migrations = [Initial];
 /** As the table `migration` has them. */
 export const migrationNames: readonly string[] = migrations.map((Migration) => new Migration().name);
 
+const SESSION_LIFE_S = SESSION_LIFE_MS / 1_000;
 const OID_INT8 = 20;
 const OID_INT8_ARRAY = 1016;
 const OID_DATE = 1082;
@@ -53,9 +54,12 @@ export function createDataSource({ url, entities, logger, limits = SESSION_LIMIT
     connectTimeoutMS: CONNECT_TIMEOUT_MS,
     applicationName: "crm-connection",
     poolErrorHandler: (error: unknown) => logger?.warn({ err: error }, "an idle database connection ended"),
-    extra: { types: { getTypeParser }, maxLifetimeSeconds: SESSION_LIFE_MS / 1_000, ...patience(limits) },
+    extra: { types: { getTypeParser }, maxLifetimeSeconds: SESSION_LIFE_S, onConnect: hear, ...patience(limits) },
   });
 }
+
+/** A server that goes down may end a session with the word that it is ready: nobody has it yet, and unheard that ends the process. */
+const hear = (session: Client) => void session.on("error", () => undefined);
 
 /** Sessions beside the pool of `Database`; one that takes no writes stays so, and is ended. @param ended says in the log whose it was */
 export function openPool(url: Secret, limits: SessionLimits, more: PoolConfig, logger: Logger, ended: string): Pool {

@@ -2,6 +2,7 @@ import { readFileSync, rmSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
 import { startSimulator } from "../../simulator";
+import { createDataSource } from "../../src/database/data-source";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/database/embedded/embedded-postgres";
 import { freePort } from "../../src/database/embedded/programs";
 import { tokenFor } from "../support/actors";
@@ -192,3 +193,24 @@ test("a database that is silent holds up neither what is asked of the process it
   await program.ended;
   expect(performance.now() - toldAt).toBeLessThan(75_000);
 }, 120_000);
+
+/** As a server that goes down ends a session. */
+const LAST_WORDS = "SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0";
+const READY = "Z\0\0\0\x05I";
+
+// Seen red: two processes of three ended when the database was restarted under load.
+test("a session that is ended in the breath that says it is ready ends no process", async () => {
+  let isGoing = false;
+  const ending = `E\0\0\0${String.fromCharCode(LAST_WORDS.length + 4)}${LAST_WORDS}`;
+  const answer = (said: string) => (isGoing && said.endsWith(READY) ? said + ending : said);
+  const dying = await openGate(() => Number(new URL(postgres.url.reveal()).port), undefined, answer);
+  const dataSource = await createDataSource({ url: dying.urlOf(postgres.url), entities: [] }).initialize();
+  isGoing = true;
+  const asked = Array.from({ length: 5 }, () => dataSource.query("SELECT 1"));
+  const ends = (await Promise.allSettled(asked)).map(({ status }) => status);
+  expect(ends).toContain("rejected");
+  isGoing = false;
+  expect(await dataSource.query("SELECT 1 AS one")).toEqual([{ one: 1 }]);
+  await dataSource.destroy();
+  await dying.close();
+});

@@ -13,8 +13,15 @@ export interface Gate {
   close(): Promise<void>;
 }
 
-/** @param pass what the server is sent in place of what a session says */
-export async function openGate(portNow: () => number, pass = async (said: string) => said): Promise<Gate> {
+/**
+ * @param pass what the server is sent in place of what a session says
+ * @param answer what a session hears in place of what the server says
+ */
+export async function openGate(
+  portNow: () => number,
+  pass = async (said: string) => said,
+  answer = (said: string) => said,
+): Promise<Gate> {
   const open = new Set<Socket>();
   const silent = new WeakSet<Socket>();
   let isClosed = false;
@@ -34,7 +41,7 @@ export async function openGate(portNow: () => number, pass = async (said: string
     inward.on("data", async (chunk) => {
       if (!silent.has(inward)) outward.write(await pass(chunk.toString("latin1")), "latin1");
     });
-    outward.on("data", (chunk) => silent.has(inward) || inward.write(chunk));
+    outward.on("data", (chunk) => silent.has(inward) || inward.write(answer(chunk.toString("latin1")), "latin1"));
   });
   await once(server.listen(0, "127.0.0.1"), "listening");
   const silenceOpen = () => {
