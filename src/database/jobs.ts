@@ -161,8 +161,8 @@ export async function startJobRunner(url: Secret, handlers: readonly JobHandler[
       taskList: Object.fromEntries(tasks),
       parsedCronItems: [],
       logger: new WorkerLogger(() => (level, message, meta) => {
-        if (message.startsWith("Failed task") && !isGivenUp(meta?.error))
-          logger.error({ worker: message }, "a job failed");
+        const goesOn = stopping.signal.aborted || isGivenUp(meta?.error);
+        if (message.startsWith("Failed task") && !goesOn) logger.error({ worker: message }, "a job failed");
         else if (level === "error" || level === "warning") logger.warn({ worker: message }, "the job runner warns");
       }),
     });

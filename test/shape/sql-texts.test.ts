@@ -9,7 +9,7 @@ const OF_TENANTS = [...UP.matchAll(/^CREATE TABLE (\w+) \(\n {2}tenant_id /gm)].
 
 /** Work that begins with no tenant, through `acrossTenants`; each gives the tenants of what it finds, or counts. */
 const ACROSS_TENANTS = [
-  ["database/jobs.ts", "SELECT DISTINCT tenant_id"],
+  ["database/upsert.ts", "SELECT DISTINCT tenant_id"],
   // Says of rows of that, and of one tenant's, which go.
   ["sync/run-history.ts", "t.finished_at IS NOT NULL"],
   ["briefing/quiet/boundaries.ts", "SELECT min(holds_from)"],

@@ -209,3 +209,21 @@ test("a job whose end could not be told is free again within a minute, and one i
   await until("both are done", async () => (await database.query("SELECT 1 FROM graphile_worker.jobs")).length === 0);
   await runner.stop();
 });
+
+// Seen red: a graceful stop amid a purge was told as a bug of ours.
+test("a job that ends because its process does wakes nobody", async () => {
+  const tenantId = await database.tenantId("acme");
+  const lines: string[] = [];
+  const logger = pino({ level: "error" }, { write: (line: string) => void lines.push(line) });
+  let isBegun = false;
+  const handler = handlerOf(THING, async (_payload, stop) => {
+    isBegun = true;
+    await new Promise((resolve) => stop.addEventListener("abort", resolve));
+    throw new Error("it was stopped and goes on later");
+  });
+  const runner = await startJobRunner(database.url, [handler], logger);
+  await database.query("SELECT graphile_worker.add_job('look_at_thing', $1)", [{ tenantId, thingId: "stopped" }]);
+  await until("it has begun", async () => isBegun);
+  await runner.stop();
+  expect(lines).toEqual([]);
+});
