@@ -1,5 +1,5 @@
 import { runMigrations } from "graphile-worker";
-import { Pool, type PoolConfig, types } from "pg";
+import { type Client, Pool, type PoolConfig, types } from "pg";
 import { DataSource, DefaultNamingStrategy, type Table } from "typeorm";
 import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";

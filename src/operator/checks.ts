@@ -49,9 +49,7 @@ const TESTED_MAJORS = [15, 18];
 const CLOCK = { quietMs: 2 * SECOND_MS, faultMs: 10 * SECOND_MS };
 
 /** A database session that can change nothing. */
-export interface Look {
-  rows<T>(sql: string, parameters?: unknown[]): Promise<T[]>;
-}
+export type Look = { rows<T>(sql: string, parameters?: unknown[]): Promise<T[]> };
 
 type Check = (look: Look) => Promise<Finding | Finding[]>;
 

@@ -51,7 +51,8 @@ export async function erasePerson(
   await dropRejected(scope, patterns);
   // Before texts: what is settled meanwhile takes its value away by itself.
   const { receipts, unsettled } = await reduceReceipts(scope, person.targets, patterns, clock());
-  let texts = await eraseOwnTexts(scope, person);
+  let texts = 0;
+  for (const { copyId, crmId } of person.records) texts += await eraseTexts(scope, copyId, crmId);
   for (const one of textsOf(database)) for (const pair of patterns) texts += await eraseMentions(scope, one, pair);
   for (const meetingId of person.meetingIds) await leaveMeeting(parts, scope, person, meetingId);
   for (const record of person.records) await removePerson(parts, scope, person, record);
@@ -112,13 +113,6 @@ async function eraseMentions(scope: TenantScope, texts: Texts, pair: Patterns): 
   let erased = 0;
   for await (const window of windowsOf(scope, texts))
     erased += (await scope.rows(sql, [scope.tenantId, [pair], ...window])).length;
-  return erased;
-}
-
-/** What was written of the person in the CRM. */
-async function eraseOwnTexts(scope: TenantScope, { records }: Person): Promise<number> {
-  let erased = 0;
-  for (const { copyId, crmId } of records) erased += await eraseTexts(scope, copyId, crmId);
   return erased;
 }
 

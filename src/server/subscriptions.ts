@@ -25,7 +25,6 @@ const MAX_SUBSCRIPTIONS = 20;
 const MAX_ID_LENGTH = 100;
 
 const ALL_SKIPPED = "The subscription's field is skipped by @skip or @include: do not subscribe, or do not skip it.";
-
 const SUBSCRIPTIONS_ONLY = "This socket serves subscriptions. Send queries and mutations by POST to /graphql.";
 
 /** Decides which subscriptions are begun. */
