@@ -4,7 +4,7 @@ import { connectedCopyId, NEEDS_REAUTHORIZATION, NeedsReauthorizationError } fro
 import { holdCopyToJudge } from "../connections/copies";
 import type { KeepOut } from "../connections/keep-out";
 import { CrmApi } from "../crm/api";
-import { Pacer, type Reservation } from "../crm/calls";
+import { Pacer } from "../crm/calls";
 import type { CrmHttp } from "../crm/http";
 import { notify, PROGRESS_CHANGED } from "../database/between-processes";
 import type { CopyScope, Database, TenantScope } from "../database/database";
@@ -33,16 +33,19 @@ const TURN_MS = 15 * SECOND_MS;
 /** Where runs are only made by request: how old a list may grow beside a long pass. */
 const STALE_AFTER_MS = 15 * MINUTE_MS;
 
+/** What a run's calls are made for. */
+export type SyncPurpose = Exclude<Purpose, "WRITES">;
+
 /** What the steps of a run share. */
 export interface RunContext {
   readonly run: ClaimedRun;
   readonly copy: CopyScope;
   /** The calls to the CRM, by what they are paid from. */
-  readonly apis: Record<"firstLists" | "lists" | "participants" | "dealsOfMeetings" | "meetings", CrmApi>;
+  readonly apis: Record<SyncPurpose, CrmApi>;
   /** Tokens of the CRM that may be spent on a purpose now. */
   readonly left: (purpose: Purpose) => Promise<number>;
   /** Asks the CRM whether the user who authorized is still active, and the one whose token it is. */
-  readonly verify: (reservation?: Reservation) => Promise<void>;
+  readonly verify: (purpose?: SyncPurpose) => Promise<void>;
   readonly clock: Clock;
   /** Names the run in every line. */
   readonly logger: Logger;
@@ -73,19 +76,19 @@ export interface ContextParts extends Shared {
   logger: Logger;
 }
 
-export type Reservations = Record<keyof RunContext["apis"], HeldReservation>;
+export type Reservations = Record<SyncPurpose, HeldReservation>;
 
 /** What a run's calls are paid from. */
-export function reservationsOf(budget: Budget, { tenantId, copyId }: ClaimedRun): Reservations {
-  const reservation = (purpose: Purpose) => budget.reservation(tenantId, copyId, purpose);
-  return {
-    firstLists: reservation("FIRST_LISTS"),
-    lists: reservation("LISTS"),
-    participants: reservation("PARTICIPANTS"),
-    dealsOfMeetings: reservation("DEALS_OF_MEETINGS"),
-    meetings: reservation("MEETINGS"),
-  };
-}
+export const reservationsOf = (budget: Budget, { tenantId, copyId }: ClaimedRun): Reservations =>
+  ofEach((purpose) => budget.reservation(tenantId, copyId, purpose));
+
+const ofEach = <T>(make: (purpose: SyncPurpose) => T): Record<SyncPurpose, T> => ({
+  FIRST_LISTS: make("FIRST_LISTS"),
+  LISTS: make("LISTS"),
+  PARTICIPANTS: make("PARTICIPANTS"),
+  DEALS_OF_MEETINGS: make("DEALS_OF_MEETINGS"),
+  MEETINGS: make("MEETINGS"),
+});
 
 /** What the steps of a turn share. @param askedAt when its worker asked for it */
 export function contextOf(
@@ -101,8 +104,6 @@ export function contextOf(
   const tokens = parts.tokensOf(tenantId, copyId);
   const mayBegin = () => requireLease(run, clock());
   const calls = { http, baseUrl: crmBaseUrl, tokens, pacer: new Pacer(clock), mayBegin, stop };
-  const api = (reservation: HeldReservation) => new CrmApi({ ...calls, reservation });
-  const { firstLists, lists, participants, dealsOfMeetings, meetings } = reservations;
   const [turnEnds, latestEnd] = [askedAt.getTime() + TURN_MS, performance.now() + TURN_MS];
   return {
     run,
@@ -113,14 +114,8 @@ export function contextOf(
     settling,
     keepOut,
     judging,
-    verify: (reservation) => tokens.verify({ mayBegin, stop, ...(reservation && { reservation }) }),
-    apis: {
-      firstLists: api(firstLists),
-      lists: api(lists),
-      participants: api(participants),
-      dealsOfMeetings: api(dealsOfMeetings),
-      meetings: api(meetings),
-    },
+    verify: (purpose) => tokens.verify({ mayBegin, stop, ...(purpose && { reservation: reservations[purpose] }) }),
+    apis: ofEach((purpose) => new CrmApi({ ...calls, reservation: reservations[purpose] })),
     left: (purpose) => budget.left(tenantId, copyId, purpose, clock()),
     logger: parts.logger.child({ tenantId, runId, kind }),
     staleAfterMs: intervalMs || STALE_AFTER_MS,

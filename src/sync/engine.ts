@@ -27,7 +27,7 @@ import { probeMatched, refreshMeeting } from "./gone";
 import { LISTS, type ListResource } from "./lists";
 import { areDealsOfMeetingsDue } from "./participant-queue";
 import { askParticipants } from "./participants";
-import { begunOf, type ListState, passOf, readLists } from "./passes";
+import { begunOf, type ListState, passOf, readStates } from "./passes";
 import { type PassKind, PRICE_OF_MEETING, passesOf } from "./plan";
 import { readSteps } from "./run-history";
 import {
@@ -86,7 +86,7 @@ export class SyncEngine {
   /** What it did not spend is given back before the run ends: whoever is told of that end sees what it has cost. */
   async #paidFrom(reservations: Reservations, context: RunContext): Promise<boolean> {
     try {
-      await this.#look(context, reservations);
+      await this.#look(context);
       // It says by which clocks the authorizing user lives.
       await inRun(context, (copy) => context.judging.byPresentRules(copy));
       return await this.#turn(context);
@@ -103,18 +103,17 @@ export class SyncEngine {
    * Specification 5.10: nothing is synced as a user who is deactivated, or is not the one who authorized. Where the company
    * is short of tokens, the same question is the look at whether it still is; a refusal then is no news.
    */
-  async #look(context: RunContext, reservations: Reservations): Promise<void> {
-    const { clock, verify, left } = context;
+  async #look(context: RunContext): Promise<void> {
+    const { copy, clock, verify, left } = context;
     const carries = async (purpose: Purpose) => (await left(purpose)) >= ADDRESSES.currentUser.price;
-    if (await carries("LISTS")) return verify(reservations.lists);
-    const { copy } = context;
+    if (await carries("LISTS")) return verify("LISTS");
     const meetings = await meetingsToRefresh(copy, clock());
-    if (meetings.length > 0 && (await carries("MEETINGS"))) return verify(reservations.meetings);
+    if (meetings.length > 0 && (await carries("MEETINGS"))) return verify("MEETINGS");
     if ((await carries("DEALS_OF_MEETINGS")) && (await areDealsOfMeetingsDue(copy, clock()))) {
-      return verify(reservations.dealsOfMeetings);
+      return verify("DEALS_OF_MEETINGS");
     }
     const wasShort = !(await carries("FIRST_LISTS"));
-    await verify(reservations.firstLists).catch((error: unknown) => {
+    await verify("FIRST_LISTS").catch((error: unknown) => {
       if (!wasShort || failureOf(error)?.code !== "RATE_LIMITED") throw error;
       throw new BudgetLowError(null);
     });
@@ -123,7 +122,7 @@ export class SyncEngine {
   /** @returns false where the run paused before its end */
   async #turn(context: RunContext): Promise<boolean> {
     const { copy } = context;
-    const lists = await readLists(copy);
+    const lists = await readStates(copy);
     if (!(await this.#meetings(context, lists))) return false;
     const steps = await stepsOf(context);
     if (steps.has("DEALS")) await this.#ifAffordable(context, () => probeMatched(context));
@@ -146,7 +145,7 @@ export class SyncEngine {
     for (const resource of MEETING_LISTS) {
       const [step, state] = [steps.get(resource), lists.get(resource)];
       if (!step || !state?.list?.watermark || !isToRead(step)) continue;
-      state.payers.CHANGES = "meetings";
+      state.payers.CHANGES = "MEETINGS";
       const isRead = await this.#unlessMissing(context, resource, async () => {
         if (!state.passes.has("WHOLE")) return this.#list(context, step, resource, state);
         await setStepState(copy, run, resource, "RUNNING");

@@ -166,14 +166,14 @@ export async function refreshMeeting(context: RunContext, meetingId: string): Pr
   const { copy, apis, clock } = context;
   for (const probed of PROBED) {
     const ids = await matchedOf(copy, probed.entity, meetingId);
-    if (ids.length > 0) await unlessItFails(context, probed, () => look(context, apis.meetings, probed, ids));
+    if (ids.length > 0) await unlessItFails(context, probed, () => look(context, apis.MEETINGS, probed, ids));
   }
   const walk = { mark: clock(), rule: await readRule(copy) };
   const marks = { mark: walk.mark, ruleOfOne: walk.rule.holds };
   const deals = await dealsOfMeeting(copy, meetingId, marks, DEALS_OF_MEETING);
   const lanes = lanesOf(context);
-  const answers = await askBatch(context, apis.meetings, deals, lanes);
-  await commitAnswers(context, apis.meetings, walk, answers);
+  const answers = await askBatch(context, apis.MEETINGS, deals, lanes);
+  await commitAnswers(context, apis.MEETINGS, walk, answers);
   if (lanes.ending) throw lanes.ending;
 }
 
@@ -199,7 +199,7 @@ async function lookAgain(context: RunContext, probed: Probed): Promise<void> {
   while (!mustPause()) {
     const ids = await missedBefore(context.copy, probed.resource, longAgo(clock()));
     if (ids.length === 0) return;
-    await look(context, apis.lists, probed, ids);
+    await look(context, apis.LISTS, probed, ids);
   }
 }
 
@@ -333,7 +333,7 @@ async function probePart(context: RunContext): Promise<void> {
     cursor = next?.cursor ?? null;
     if (!next) break;
     const { probed, ids } = next;
-    if (!(await unlessItFails(context, probed, () => look(context, apis.lists, probed, ids)))) {
+    if (!(await unlessItFails(context, probed, () => look(context, apis.LISTS, probed, ids)))) {
       hasFailed = true;
       cursor = endOf(probed);
     }

@@ -168,8 +168,8 @@ async function payerOf(
   group: (typeof GROUPS)[number],
 ): Promise<{ api: CrmApi; carried: number }> {
   const carried = affordable(await left("PARTICIPANTS"));
-  if (carried > 0 || group !== "OF_MEETINGS") return { api: apis.participants, carried };
-  return { api: apis.dealsOfMeetings, carried: affordable(await left("DEALS_OF_MEETINGS")) };
+  if (carried > 0 || group !== "OF_MEETINGS") return { api: apis.PARTICIPANTS, carried };
+  return { api: apis.DEALS_OF_MEETINGS, carried: affordable(await left("DEALS_OF_MEETINGS")) };
 }
 
 /** What the rule of one tells without a request. */

@@ -22,7 +22,7 @@ export type Place = Pick<Pass, keyof typeof BEGINNING | "smallPages">;
 export interface ListState {
   list: Pick<SyncListRow, "watermark" | "readAt"> | null;
   /** What the pages of its passes are paid from. */
-  payers: Record<PassKind, "firstLists" | "lists" | "meetings">;
+  payers: Record<PassKind, "FIRST_LISTS" | "LISTS" | "MEETINGS">;
   passes: Map<PassKind, Pass>;
   /** Records of it are kept aside because they could not be read. */
   hasRejected: boolean;
@@ -72,14 +72,14 @@ export function paidFor<T>(
   read: (api: CrmApi) => Promise<T>,
 ): Promise<T> {
   return read(apis[payers[kind]]).catch((error: unknown) => {
-    if (!(error instanceof BudgetLowError) || payers[kind] !== "meetings") throw error;
-    payers[kind] = "lists";
-    return read(apis.lists);
+    if (!(error instanceof BudgetLowError) || payers[kind] !== "MEETINGS") throw error;
+    payers[kind] = "LISTS";
+    return read(apis.LISTS);
   });
 }
 
 /** How far each list of a copy has been read. */
-export async function readLists({ tenantId, copyId, typed, rows }: CopyScope): Promise<Map<SyncResource, ListState>> {
+export async function readStates({ tenantId, copyId, typed, rows }: CopyScope): Promise<Map<SyncResource, ListState>> {
   const lists = await typed((orm) => orm.findBy(SyncListRow, { tenantId, copyId }));
   const passes = await typed((orm) => orm.findBy(SyncPassRow, { tenantId, copyId }));
   const rejected = await rows<{ resource: string }>(
@@ -88,7 +88,7 @@ export async function readLists({ tenantId, copyId, typed, rows }: CopyScope): P
     { resource: "text" },
   );
   const listOf = (resource: SyncResource) => lists.find((list) => list.resource === resource) ?? null;
-  const payerOf = (resource: SyncResource) => (listOf(resource)?.watermark ? "lists" : "firstLists");
+  const payerOf = (resource: SyncResource) => (listOf(resource)?.watermark ? "LISTS" : "FIRST_LISTS");
   const stateOf = (resource: SyncResource): ListState => ({
     list: listOf(resource),
     payers: { WHOLE: payerOf(resource), CHANGES: payerOf(resource) },
