@@ -21,17 +21,14 @@ export class QuietRows {
 
   constructor(tenant: number, copyId: number, copy: CopyFacts) {
     this.#key = { tenant_id: tenant, copy_id: copyId };
-    const tenantKey = { tenant_id: tenant };
     this.#add("synced_copy", {
-      ...tenantKey,
-      ...{
-        id: copyId,
-        time_zone: copy.rules.calendar.zone,
-        crm_company_id: 77,
-        crm_user_id: 1,
-        state: "LIVE",
-        created_at: at(copy.watchedSince),
-      },
+      tenant_id: tenant,
+      id: copyId,
+      time_zone: copy.rules.calendar.zone,
+      crm_company_id: 77,
+      crm_user_id: 1,
+      state: "LIVE",
+      created_at: at(copy.watchedSince),
     });
     this.#meeting(this.#meetingId, 0, 0);
     if (copy.readAt === null) return;
@@ -48,7 +45,7 @@ export class QuietRows {
     });
     // The last takes part in activities, and has no mail.
     const [personId = null, ...others] = [...persons, this.#person({})];
-    for (const id of others) this.#add("deal_participant", { ...this.#copy, deal_id: dealId, person_id: id });
+    for (const id of others) this.#add("deal_participant", { ...this.#key, deal_id: dealId, person_id: id });
     const stageId = ++this.#lastId;
     this.#add("stage", { ...this.#record(stageId), name: "", position: 1, days_to_rotten: facts.daysToRotten });
     if (facts.inactiveOwnerId !== null)
@@ -77,12 +74,8 @@ export class QuietRows {
     }
   }
 
-  get #copy() {
-    return this.#key;
-  }
-
   #record(crmId: number) {
-    return { ...this.#copy, crm_id: crmId };
+    return { ...this.#key, crm_id: crmId };
   }
 
   #add(table: string, row: Row): void {
@@ -148,7 +141,7 @@ export class QuietRows {
         { kind: "STAGE", was: "9", became: "10" },
       ];
       for (const entry of entries)
-        this.#add("deal_change", { ...this.#copy, id: ++this.#lastId, deal_id: dealId, seen_at: at(seen), ...entry });
+        this.#add("deal_change", { ...this.#key, id: ++this.#lastId, deal_id: dealId, seen_at: at(seen), ...entry });
     }
   }
 
