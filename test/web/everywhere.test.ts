@@ -126,6 +126,18 @@ test("that time passes is not read out", async () => {
   expect(await page.evaluate("readOut")).toEqual([]);
 });
 
+// Seen red: a clock that is ahead made fresh data "older than a day", one that is behind gave it a time to come.
+test.each([30, -5])(
+  "what is said of time goes by the service's clock, where the browser's is %d hours ahead",
+  async (hours) => {
+    const page = await product.signIn("admin");
+    await page.clock.install({ time: Date.now() + hours * 3_600_000 });
+    await page.goto(at("/meetings"));
+    await page.getByText(/CRM data as of (just now|\d+ (second|minute)s? ago)/).waitFor();
+    expect(await page.getByText("older than a day").count()).toBe(0);
+  },
+);
+
 // Each seen red: nothing was left of the page, of the way elsewhere and of the text that was being typed.
 describe("A page that stayed open while the service became newer", () => {
   const broken = (page: Page) => page.getByRole("alert").filter({ hasText: "This part of the page cannot be shown" });

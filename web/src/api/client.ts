@@ -1,5 +1,6 @@
 import { type Client, cacheExchange, createClient, fetchExchange, subscriptionExchange } from "@urql/core";
 import { CloseCode, createClient as createSocketClient, type Client as SocketClient } from "graphql-ws";
+import { hearTime } from "./clock";
 import type { Liveness } from "./liveness";
 import type { Tokens } from "./tokens";
 
@@ -43,6 +44,7 @@ function authorized(tokens: Tokens): typeof fetch {
       return fetch(input, { ...init, headers, signal: init?.signal ? AbortSignal.any([init.signal, limit]) : limit });
     };
     const answer = await send();
+    hearTime(answer);
     if (answer.status !== UNAUTHENTICATED) return answer;
     tokens.forget();
     return send();

@@ -1,3 +1,4 @@
+import { now } from "../api/clock";
 import type { ShownReasonFragment } from "../api/operations.generated";
 import { Badge, Card, When } from "../ui/parts";
 import { VERDICT } from "../ui/tones";
@@ -11,7 +12,7 @@ export function QuietCard({ deal, contacts }: { deal: Deal; contacts: readonly M
   const { verdict, quietDays, reasons, nextChangeAt, quietSince, asOf } = deal.quiet;
   const { text, tone, meaning } = VERDICT[verdict];
   const { fired, besides } = sortReasons(verdict, reasons);
-  const changesAt = nearChange(nextChangeAt, Date.now());
+  const changesAt = nearChange(nextChangeAt, now());
   return (
     <Card title="Contact with the buyer" aside={<Badge tone={tone}>{text}</Badge>}>
       <p>

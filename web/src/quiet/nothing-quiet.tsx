@@ -25,7 +25,7 @@ export function NothingQuiet({ connection, narrowed }: { connection: FreshnessFr
       </Empty>
     );
   }
-  if (isStale(connection.sync.lastSuccessAt, Date.now())) {
+  if (isStale(connection.sync.lastSuccessAt)) {
     return (
       <Empty title="Whether deals have gone quiet is not known">
         <p className="muted">The copy of the CRM's data is too old to say it of any deal.</p>

@@ -1,4 +1,5 @@
 import { Link } from "wouter";
+import { now } from "../api/clock";
 import { useIsLive } from "../api/liveness";
 import type { FreshnessFragment } from "../api/operations.generated";
 import { Notice, When } from "./parts";
@@ -51,11 +52,10 @@ export function Staleness({ connection: { state, trouble, sync } }: { connection
       </Notice>
     );
   }
-  if (state === "CONNECTED" && isStale(sync.lastSuccessAt, Date.now())) {
+  if (state === "CONNECTED" && isStale(sync.lastSuccessAt)) {
     return <Notice tone="warn" title="What you see is older than a day: no sync has succeeded since" />;
   }
   return null;
 }
 
-export const isStale = (at: string | null, now: number): boolean =>
-  at !== null && now - new Date(at).getTime() > STALE_AFTER_MS;
+export const isStale = (at: string | null): boolean => at !== null && now() - new Date(at).getTime() > STALE_AFTER_MS;

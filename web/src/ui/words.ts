@@ -1,3 +1,4 @@
+import { now } from "../api/clock";
 import type { SyncResource } from "../api/operations.generated";
 
 /**
@@ -53,8 +54,8 @@ export const number = (value: number): string => NUMBER.format(value);
 export const zone = (): string => DATE_AND_TIME.resolvedOptions().timeZone;
 
 /** "2 hours ago", "in 14 minutes". What has passed is counted in whole days and hours, as the service counts silence. */
-export function relative(instant: string, now: number = Date.now()): string {
-  const seconds = (new Date(instant).getTime() - now) / 1000;
+export function relative(instant: string): string {
+  const seconds = (new Date(instant).getTime() - now()) / 1000;
   const [unit, size] = STEPS.find(([, length]) => Math.abs(seconds) >= length) ?? ["second", 1];
   const count = seconds < 0 ? Math.ceil(seconds / size) : Math.round(seconds / size);
   return Math.abs(seconds) < 5 ? "just now" : RELATIVE.format(count, unit);
