@@ -106,10 +106,14 @@ async function serve(config: Config, logger: Logger): Promise<void> {
 }
 
 /** What an operator can mend is said in words; only what nobody foresaw shows its stack. */
+function wordsFor(error: unknown): string {
+  if (error instanceof ServiceError) return messageOf(error);
+  if (heldUpOf(error)) return `The database held this up: ${messageOf(error)}. Run it again.`;
+  return (error instanceof Error && error.stack) || String(error);
+}
+
 function fail(error: unknown): never {
-  const foreseen = error instanceof ServiceError || heldUpOf(error) !== null;
-  const text = foreseen ? messageOf(error) : error instanceof Error ? error.stack : String(error);
-  process.stderr.write(`${text}\n`);
+  process.stderr.write(`${wordsFor(error)}\n`);
   process.exit(1);
 }
 
