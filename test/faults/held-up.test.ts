@@ -46,6 +46,12 @@ test("who waits for a lock for too long is told to try again, and reads go on me
   expect(await state()).toEqual({ connection: { state: "CONNECTED" } });
 }, 30_000);
 
+// Seen red with PostgreSQL's words alone.
+test("an operator whose command waits for a lock for too long is told to run it again", async () => {
+  const command = startProgram("src/main.js", world.environment, ["erase-tenant", "acme", "--yes"]);
+  expect([await command.ended, command.output()]).toEqual([1, expect.stringContaining("timeout. Run it again.")]);
+}, 30_000);
+
 // Seen red: taken for a bug of ours, and a token that the CRM had just rotated was lost for it.
 test("who is chosen of two that wait for each other's lock is told to try again", async () => {
   const scope = new Database(database.dataSource).tenant(tenantId);

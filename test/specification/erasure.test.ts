@@ -168,7 +168,7 @@ const DEATHS = [
 
 test("an erasure that dies anywhere is begun again and leaves neither address nor name, and every other tenant's row", async () => {
   const untouched = await others();
-  await database.query("CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE disk_full; END'");
+  await database.query("CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''killed''; END'");
   for (const [table, verb] of DEATHS) {
     await database.query(`CREATE TRIGGER dies BEFORE ${verb} ON ${table} FOR EACH STATEMENT EXECUTE FUNCTION die()`);
     expect({ table, ...(await command("erase-person", "acme", ADDRESS, "--yes")) }).toMatchObject({ table, code: 1 });
@@ -227,7 +227,7 @@ test("an address that stands at many persons is nobody's, and erases none of the
 test("a tenant that leaves is erased with its connection, also by a second try; others stay, and so does the proof", async () => {
   const untouched = await others();
   await database.query("CREATE TRIGGER dies BEFORE DELETE ON meeting FOR EACH STATEMENT EXECUTE FUNCTION die()");
-  expect((await command("erase-tenant", "acme", "--yes")).said).toContain("Run it again");
+  expect((await command("erase-tenant", "acme", "--yes")).code).toBe(1);
   await database.query("DROP TRIGGER dies ON meeting");
   const { code, said } = await command("erase-tenant", "acme", "--yes");
   expect({ code, said }).toMatchObject({ code: 0, said: expect.stringContaining("Erased: the connection") });
