@@ -85,5 +85,5 @@ function createSockets(tokens: Tokens, liveness: Liveness): SocketClient {
 const passed = (ms: number): Promise<void> =>
   new Promise((resolve) => {
     setTimeout(resolve, ms);
-    window.addEventListener("focus", () => resolve(), { once: true });
+    window.addEventListener("focus", () => resolve(), { once: true, signal: AbortSignal.timeout(ms) });
   });
