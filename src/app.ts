@@ -79,7 +79,7 @@ const CLOCK_LOOKS_MS = 10 * MINUTE_MS;
 /** Of each of two machines: whether a note is absent is judged three minutes after it was sent, perhaps by another's clock. */
 const CLOCK_OFF_MS = 10 * SECOND_MS;
 
-/** Leases, tokens and the receipts of writes go by this machine's clock, jobs by the database's. */
+/** Tokens and the receipts of writes go by this machine's clock, leases and jobs by the database's. */
 async function lookAtClock({ database, logger, clock }: Services): Promise<void> {
   const { ms, give } = await aheadOf(clock, async () => {
     const [found] = await database.rows<{ now: Date }>("SELECT clock_timestamp() AS now", { now: "instant" });

@@ -39,13 +39,13 @@ export function clockFinding(whose: string, aheadMs: number, most: { quietMs: nu
   if (Math.abs(aheadMs) <= most.quietMs) return ok(`${whose}: its clock and this machine's agree`);
   return (Math.abs(aheadMs) < most.faultMs ? warning : fault)(
     what,
-    "set both by NTP; tokens and leases go by the clock",
+    "set both by NTP; tokens and receipts of writes go by the clock",
   );
 }
 
 /** With these the tests have passed: the embedded one, and the oldest that is served. */
 const TESTED_MAJORS = [15, 18];
-/** A lease lasts 30 seconds and a beat comes every 10. */
+/** Receipts of writes go by it, and wait for minutes. */
 const CLOCK = { quietMs: 2 * SECOND_MS, faultMs: 10 * SECOND_MS };
 
 /** A database session that can change nothing. */
