@@ -129,10 +129,10 @@ export async function makeReceipts<Row extends WriteReceipt>(
   return { receipts, areOurs: true };
 }
 
-/** null where the key has one by now, whoever made it. */
+/** null where the key has one by now, whoever made it. Made at the same moment it may be met by its reference first, so no index is named. */
 async function insertReceipt<Row extends WriteReceipt>(
   { tenantId, entities }: TenantScope,
-  { row, table, ownColumns, oneForEach }: WriteKind<Row>,
+  { row, table, ownColumns }: WriteKind<Row>,
   { held, idempotencyKey, inputHash, requestedBy, requestedAt }: NewReceipts,
   { target, failure, own }: NewReceipt,
 ): Promise<Row | null> {
@@ -149,7 +149,7 @@ async function insertReceipt<Row extends WriteReceipt>(
        sent_at, settled_at, ${ownColumns})
      SELECT $1, $2, $3, $4::bigint, (SELECT d.update_time FROM deal d WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = $4),
        $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15::timestamptz, $16::timestamptz, $16::timestamptz, ${ownParameters}
-     ON CONFLICT (${oneForEach}) DO NOTHING RETURNING *`,
+     ON CONFLICT DO NOTHING RETURNING *`,
     [...shared, ...own],
   );
   return made ?? null;

@@ -1,6 +1,8 @@
+import { Client } from "pg";
+import { workers } from "../support/database";
 import { askNote, notesWith, posts } from "../support/notes";
 import type { Service } from "../support/service";
-import { recordMeeting } from "../support/stories";
+import { recordMeeting, until } from "../support/stories";
 import { useCrm } from "../support/world";
 
 // Seen red with: a receipt in SENDING sent again by the next caller.
@@ -60,4 +62,33 @@ test("100 keys are 100 notes", async () => {
   expect(references.size).toBe(CALLERS);
   for (const reference of references) expect(notesWith(simulator, reference ?? "")).toHaveLength(1);
   expect(posts(simulator)).toHaveLength(CALLERS);
+});
+
+/** Each receipt waits at it, just before it is looked whether its key has one. */
+const GATE = `
+  CREATE FUNCTION wait_at_gate() RETURNS trigger LANGUAGE plpgsql AS
+    'BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN NEW; END';
+  CREATE TRIGGER gate BEFORE INSERT ON note_write FOR EACH ROW EXECUTE FUNCTION wait_at_gate()`;
+// A distributed table has no triggers.
+const withGate = workers().length === 0 ? test : test.skip;
+const ROUNDS = 30;
+/** As many sessions as two processes have for what one tenant writes. */
+const AT_GATE = 8;
+
+// Seen red with: a receipt that gives way to another of its idempotency key, and not to one of its reference.
+withGate("receipts of one key that are made at the same moment are one", async () => {
+  await world.database.query(GATE);
+  const gate = new Client({ connectionString: world.database.url.reveal() });
+  world.cleanup(() => gate.end());
+  await gate.connect();
+  for (let round = 0; round < ROUNDS; round += 1) {
+    await gate.query("SELECT pg_advisory_lock(1)");
+    const asked = Promise.all(
+      Array.from({ length: AT_GATE }, (_, caller) => ask(caller % 2 ? here : there, `gate-${round}`, "The same")),
+    );
+    await until("all wait", async () => (await world.database.lockWaits()).length === AT_GATE);
+    await gate.query("SELECT pg_advisory_unlock(1)");
+    expect(new Set((await asked).map((answer) => JSON.stringify(answer))).size).toBe(1);
+  }
+  expect(posts(simulator)).toHaveLength(ROUNDS);
 });
