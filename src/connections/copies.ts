@@ -136,9 +136,11 @@ export async function purgeCopy(
   if (!(await scope.typed((orm) => orm.existsBy(SyncedCopyRow, retired)))) return;
   let deleted = 0;
   for (const table of copyTables(database)) {
-    for (let batch = BATCH; batch === BATCH; deleted += batch) {
+    for (let found = true; found; ) {
       if (stop.aborted) throw new Error("the purge was stopped and goes on later");
-      batch = await deleteBatch(scope, table, copyId);
+      const batch = await deleteBatch(scope, table, copyId);
+      deleted += batch;
+      found = batch > 0;
     }
   }
   await scope.typed((orm) => orm.delete(SyncedCopyRow, retired));
@@ -157,13 +159,15 @@ function copyTables({ tables }: Database): string[] {
     .map(({ tableName }) => tableName);
 }
 
+/** @returns how many rows were found: what another purge deletes at this moment as well, whose batch is not the last */
 async function deleteBatch({ tenantId, rows }: TenantScope, table: string, copyId: number): Promise<number> {
-  const deleted = await rows(
-    `DELETE FROM ${table} WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
-       SELECT ctid FROM ${table} WHERE tenant_id = $1 AND copy_id = $2 LIMIT ${BATCH})) RETURNING 1 AS gone`,
+  const found = await rows(
+    `WITH batch AS MATERIALIZED (SELECT ctid FROM ${table} WHERE tenant_id = $1 AND copy_id = $2 LIMIT ${BATCH}),
+       gone AS (DELETE FROM ${table} WHERE tenant_id = $1 AND ctid = ANY (ARRAY (SELECT ctid FROM batch)))
+     SELECT 1 AS found FROM batch`,
     [tenantId, copyId],
   );
-  return deleted.length;
+  return found.length;
 }
 
 /** What the CRM has in words of activities and notes that hang on a person. The rows stay: when there was contact is the deal's. */
@@ -186,14 +190,19 @@ export function withoutText(content: string): string {
 const WITHOUT_TEXT = `'${ERASED}' || coalesce(' ' || substring(right(content, ${LAST_LINE_LETTERS}) from '${LAST_LINE}'), '')`;
 
 const ACTIVITIES = `
-  UPDATE activity SET subject = '${ERASED}' WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
+  WITH batch AS MATERIALIZED (
     SELECT ctid FROM activity WHERE tenant_id = $1 AND copy_id = $2 AND (person_id = $3 OR $3 = ANY (participant_ids))
-      AND subject <> '${ERASED}' LIMIT $4)) RETURNING 1 AS changed`;
+      AND subject <> '${ERASED}' LIMIT $4),
+  erased AS (
+    UPDATE activity SET subject = '${ERASED}' WHERE tenant_id = $1 AND ctid = ANY (ARRAY (SELECT ctid FROM batch)))
+  SELECT 1 AS found FROM batch`;
 const NOTES = `
-  UPDATE note SET content = ${WITHOUT_TEXT}, shown_html = NULL, shown_text = NULL, shown_cut = NULL, shown_rules = NULL
-  WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
-    SELECT ctid FROM note WHERE tenant_id = $1 AND copy_id = $2 AND person_id = $3 AND content <> ${WITHOUT_TEXT} LIMIT $4))
-  RETURNING 1 AS changed`;
+  WITH batch AS MATERIALIZED (
+    SELECT ctid FROM note WHERE tenant_id = $1 AND copy_id = $2 AND person_id = $3 AND content <> ${WITHOUT_TEXT} LIMIT $4),
+  erased AS (
+    UPDATE note SET content = ${WITHOUT_TEXT}, shown_html = NULL, shown_text = NULL, shown_cut = NULL, shown_rules = NULL
+    WHERE tenant_id = $1 AND ctid = ANY (ARRAY (SELECT ctid FROM batch)))
+  SELECT 1 AS found FROM batch`;
 
 export interface RematchProgress {
   done: number;

@@ -202,9 +202,12 @@ export async function* windowsOf({ tenantId, rows }: TenantScope, of: KeyedTable
 /** Rows a statement: small enough to hold no lock for long. */
 const BATCH = 1_000;
 
-/** Repeats a statement on a batch of rows until none is left. @returns how many there were */
+/**
+ * Repeats a statement on a batch of rows until it finds none. It gives those that it has found: of them it passes by what
+ * another transaction changes at this moment, which it finds again. @returns how many it has found
+ */
 export async function inBatches(change: (batch: number) => Promise<{ length: number }>): Promise<number> {
-  let changed = 0;
-  for (let batch = BATCH; batch === BATCH; changed += batch) batch = (await change(BATCH)).length;
-  return changed;
+  let found = 0;
+  for (let batch = BATCH; batch > 0; found += batch) batch = (await change(BATCH)).length;
+  return found;
 }

@@ -94,9 +94,10 @@ export function letPersonIn(
 const dropRejected = ({ tenantId, rows }: TenantScope, patterns: readonly Patterns[]) =>
   inBatches((batch) =>
     rows(
-      `DELETE FROM rejected_record WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
-         SELECT ctid FROM rejected_record WHERE tenant_id = $1 AND resource = 'PERSONS' AND payload::text ~* ANY ($2::text[]) LIMIT $3))
-       RETURNING 1 AS gone`,
+      `WITH batch AS MATERIALIZED (
+         SELECT ctid FROM rejected_record WHERE tenant_id = $1 AND resource = 'PERSONS' AND payload::text ~* ANY ($2::text[]) LIMIT $3),
+       gone AS (DELETE FROM rejected_record WHERE tenant_id = $1 AND ctid = ANY (ARRAY (SELECT ctid FROM batch)))
+       SELECT 1 AS found FROM batch`,
       [tenantId, patterns.map(([, inJson]) => inJson), batch],
     ),
   );
@@ -205,8 +206,9 @@ export async function eraseTenant(
     const kept = table === "audit_event" ? ` AND NOT ${PROOF}` : "";
     gone += await inBatches((batch) =>
       scope.rows(
-        `DELETE FROM ${table} WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
-           SELECT ctid FROM ${table} WHERE tenant_id = $1${kept} LIMIT $2)) RETURNING 1 AS gone`,
+        `WITH batch AS MATERIALIZED (SELECT ctid FROM ${table} WHERE tenant_id = $1${kept} LIMIT $2),
+           gone AS (DELETE FROM ${table} WHERE tenant_id = $1 AND ctid = ANY (ARRAY (SELECT ctid FROM batch)))
+         SELECT 1 AS found FROM batch`,
         [tenantId, batch],
       ),
     );

@@ -165,9 +165,10 @@ export async function reduceReceipts(
   );
   const settled = await inBatches((batch) =>
     rows(
-      `UPDATE field_write SET value = NULL WHERE tenant_id = $1 AND ctid = ANY (ARRAY (
-         SELECT ctid FROM field_write WHERE tenant_id = $1 AND value IS NOT NULL AND ${own} AND ${IS_SETTLED} LIMIT $4))
-       RETURNING 1 AS changed`,
+      `WITH batch AS MATERIALIZED (
+         SELECT ctid FROM field_write WHERE tenant_id = $1 AND value IS NOT NULL AND ${own} AND ${IS_SETTLED} LIMIT $4),
+       gone AS (UPDATE field_write SET value = NULL WHERE tenant_id = $1 AND ctid = ANY (ARRAY (SELECT ctid FROM batch)))
+       SELECT 1 AS found FROM batch`,
       [...of, batch],
     ),
   );

@@ -1,5 +1,5 @@
 import { lockMeeting } from "../../src/briefing/match-meeting";
-import { holdCopyToJudge } from "../../src/connections/copies";
+import { eraseTexts, holdCopyToJudge } from "../../src/connections/copies";
 import { KeepOut } from "../../src/connections/keep-out";
 import { Database } from "../../src/database/database";
 import { erasePerson } from "../../src/operator/erasure";
@@ -61,3 +61,20 @@ test("who erases a person waits for no meeting with the copy in hand, and matche
   expect(await erasing).toMatchObject({ records: 1 });
   expect(await database.query(`SELECT 1 ${knows}`, known)).toEqual([]);
 }, 60_000);
+
+// Seen red: a row that changed while the statement waited for it was passed by, and taken for the last.
+test("a text in whose row something else is kept at that moment is erased as well", async () => {
+  const scope = new Database(database.dataSource).tenant(await database.tenantId("acme"));
+  const { personId } = simulator.company.stories.singleDeal;
+  const [{ copyId = 0 } = {}] = await database.query<{ copyId: number }>(`SELECT copy_id AS "copyId" FROM connection`);
+  await database.query("UPDATE note SET person_id = $1", [personId]);
+  const reader = database.dataSource.createQueryRunner();
+  await reader.startTransaction();
+  await reader.query("UPDATE note SET shown_rules = 1");
+  const erasing = eraseTexts(scope, copyId, personId);
+  await until("the erasure waits for what is kept", async () => (await database.lockWaits()).length > 0);
+  await reader.commitTransaction();
+  await reader.release();
+  expect(await erasing).toBeGreaterThan(0);
+  expect(await database.query("SELECT content FROM note WHERE content !~ '^\\[erased\\]'")).toEqual([]);
+});
