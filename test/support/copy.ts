@@ -1,5 +1,6 @@
 import type { Simulator } from "../../simulator";
 import { judgeDeals } from "../../src/briefing/quiet/stored-silence";
+import { holdCopyToJudge } from "../../src/connections/copies";
 import { type CopyScope, Database, reachOf } from "../../src/database/database";
 import { SYNC_LISTS } from "../../src/entities/sync-list";
 import type { SyncResource } from "../../src/entities/sync-run";
@@ -100,5 +101,8 @@ export async function judgeAgain(database: TestDatabase, copyId: number, now = n
   if (!first) return;
   const db = new Database(database.dataSource, { reach: await reachOf(database.dataSource) });
   const ids = matched.map(({ crm_id }) => crm_id);
-  await db.tenant(first.tenant_id).transaction((scope) => judgeDeals({ ...scope, copyId }, ids, now));
+  await db.tenant(first.tenant_id).transaction(async (scope) => {
+    await holdCopyToJudge(scope, copyId);
+    await judgeDeals({ ...scope, copyId }, ids, now);
+  });
 }
