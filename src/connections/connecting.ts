@@ -1,31 +1,17 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { Actor } from "../auth/actor";
-import {
-  type PolicyRefusal,
-  recordAudit,
-  refusalToConnect,
-  refusalToDisconnect,
-  refusedByPolicy,
-} from "../auth/policies";
+import { type PolicyRefusal, recordAudit, refusalToConnect, refusedByPolicy } from "../auth/policies";
 import { CrmError, explain, stopBehind } from "../crm/errors";
 import type { CrmHttp } from "../crm/http";
 import { type CrmOAuth, type Grant, OAuthError } from "../crm/oauth";
 import type { CrmCurrentUser } from "../crm/parsing/records";
 import type { Database, TenantScope } from "../database/database";
-import { AuthorizationRequestRow, CredentialRow, RenewalAttemptRow } from "../entities/connection";
-import { KeptSnoozeRow } from "../entities/deal";
-import { FieldMappingRow } from "../entities/writeback";
+import { AuthorizationRequestRow } from "../entities/connection";
 import { type Clock, MINUTE_MS } from "../platform/clock";
 import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
 import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
-import {
-  type LockedConnection,
-  lockConnection,
-  moveToConnected,
-  moveToNotConnected,
-  readConnection,
-} from "./connection";
+import { type LockedConnection, lockConnection, moveToConnected, readConnection } from "./connection";
 import { createCopy, type EndsSync, keepSnoozes, retireCopy } from "./copies";
 import type { Credentials } from "./credentials";
 import { ownerOf } from "./grants";
@@ -357,43 +343,4 @@ async function endConsent(scope: TenantScope, state: string): Promise<boolean> {
   const consent = { tenantId: scope.tenantId, stateHash: hashOf(state) };
   const ended = await scope.typed((orm) => orm.delete(AuthorizationRequestRow, consent));
   return ended.affected === 1;
-}
-
-export interface DisconnectingParts extends Pick<ConnectingParts, "database" | "clock" | "logger"> {
-  endsSync: EndsSync;
-}
-
-/** Ends a connection on our side; the CRM is not asked, and what was written there stays (specification 3). */
-export class Disconnecting {
-  constructor(private readonly parts: DisconnectingParts) {}
-
-  /** One short transaction (decision 0004), idempotent: disconnecting what is not connected succeeds. */
-  async disconnect(actor: Actor): Promise<Outcome<null, PolicyRefusal>> {
-    const policy = refusalToDisconnect(actor);
-    const message = "Only an owner or admin of your organization may disconnect the CRM. Ask one of them.";
-    const refusal = await refusedByPolicy(this.parts, actor, "disconnect", policy && refused(policy, message));
-    if (refusal) return refusal;
-    const { database, clock, logger, endsSync } = this.parts;
-    await database.tenant(actor.tenantId).transaction(async (scope) => {
-      const present = await lockConnection(scope);
-      await forget(scope);
-      if (present.state === "NOT_CONNECTED" || present.copyId === null) return;
-      await moveToNotConnected(scope, present.state, clock());
-      await retireCopy(scope, present.copyId, endsSync);
-      // What was said of deals goes last: a page that was waited for may have kept some of it.
-      await scope.typed((orm) => orm.delete(KeptSnoozeRow, { tenantId: actor.tenantId }));
-      await recordAudit(scope, logger, { action: "DISCONNECTED", actor, at: clock() });
-    });
-    return accepted(null);
-  }
-}
-
-/**
- * Tokens, begun renewals, and consents, whoever started them: who disconnects does not expect that a browser tab connects
- * again. And the chosen fields.
- */
-async function forget({ tenantId, typed }: TenantScope): Promise<void> {
-  for (const entity of [CredentialRow, RenewalAttemptRow, AuthorizationRequestRow, FieldMappingRow]) {
-    await typed((orm) => orm.delete(entity, { tenantId }));
-  }
 }

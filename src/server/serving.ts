@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Gauge } from "prom-client";
 import { readBudgetTotals } from "../connections/budget";
-import type { UninstallOutcome, Uninstalls } from "../connections/uninstalls";
+import type { UninstallOutcome, Uninstalls } from "../connections/disconnecting";
 import type { Database } from "../database/database";
 import { readQueueState } from "../database/jobs";
 import { SYNC_KINDS, SYNC_RESOURCES } from "../entities/sync-run";

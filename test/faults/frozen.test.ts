@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Meetings } from "../../src/briefing/meetings";
-import { Disconnecting } from "../../src/connections/connecting";
+import { Disconnecting } from "../../src/connections/disconnecting";
 import { FieldMappings } from "../../src/connections/field-mappings";
 import { CrmApi } from "../../src/crm/api";
 import { SESSION_LIMITS } from "../../src/database/session-limits";

@@ -16,7 +16,7 @@ const ACROSS_TENANTS = [
   ["briefing/quiet/boundaries.ts", 'SELECT tenant_id AS "tenantId"'],
   ["briefing/quiet/rejudging.ts", "WITH rejudged"],
   ["connections/grants.ts", "WITH idle"],
-  ["connections/uninstalls.ts", 'SELECT c.tenant_id AS "tenantId"'],
+  ["connections/disconnecting.ts", 'SELECT c.tenant_id AS "tenantId"'],
   ["connections/copies.ts", "WITH retired"],
   ["connections/credentials.ts", "SELECT tenant_id FROM credential"],
   ["sync/schedule.ts", "WITH late"],

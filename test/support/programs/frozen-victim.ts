@@ -2,7 +2,7 @@ import { writeSync } from "node:fs";
 import type { Actor } from "../../../src/auth/actor";
 import { Meetings, type RecordMeetingInput } from "../../../src/briefing/meetings";
 import { Budget } from "../../../src/connections/budget";
-import { Disconnecting } from "../../../src/connections/connecting";
+import { Disconnecting } from "../../../src/connections/disconnecting";
 import { FieldMappings } from "../../../src/connections/field-mappings";
 import { CrmApi } from "../../../src/crm/api";
 import { CrmHttp } from "../../../src/crm/http";

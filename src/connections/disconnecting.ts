@@ -1,16 +1,66 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
+import type { Actor } from "../auth/actor";
+import { type PolicyRefusal, recordAudit, refusalToDisconnect, refusedByPolicy } from "../auth/policies";
 import { basicOf, OAuthError } from "../crm/oauth";
 import { jsonOf } from "../crm/parsing/values";
-import type { Database } from "../database/database";
+import type { Database, TenantScope } from "../database/database";
 import { heldUpOf } from "../database/errors";
 import { enqueueJob, type JobKind } from "../database/jobs";
+import { AuthorizationRequestRow, CredentialRow, RenewalAttemptRow } from "../entities/connection";
+import { KeptSnoozeRow } from "../entities/deal";
+import { FieldMappingRow } from "../entities/writeback";
+import type { Clock } from "../platform/clock";
 import type { CrmConfig } from "../platform/config";
+import { accepted, type Outcome, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import type { AccessTokens } from "./access-tokens";
-import { ConnectionGoneError, NeedsReauthorizationError } from "./connection";
+import { ConnectionGoneError, lockConnection, moveToNotConnected, NeedsReauthorizationError } from "./connection";
+import { type EndsSync, retireCopy } from "./copies";
 import type { Credentials } from "./credentials";
+
+export interface DisconnectingParts {
+  database: Database;
+  clock: Clock;
+  logger: Logger;
+  endsSync: EndsSync;
+}
+
+/** Ends a connection on our side; the CRM is not asked, and what was written there stays (specification 3). */
+export class Disconnecting {
+  constructor(private readonly parts: DisconnectingParts) {}
+
+  /** One short transaction (decision 0004), idempotent: disconnecting what is not connected succeeds. */
+  async disconnect(actor: Actor): Promise<Outcome<null, PolicyRefusal>> {
+    const policy = refusalToDisconnect(actor);
+    const message = "Only an owner or admin of your organization may disconnect the CRM. Ask one of them.";
+    const refusal = await refusedByPolicy(this.parts, actor, "disconnect", policy && refused(policy, message));
+    if (refusal) return refusal;
+    const { database, clock, logger, endsSync } = this.parts;
+    await database.tenant(actor.tenantId).transaction(async (scope) => {
+      const present = await lockConnection(scope);
+      await forget(scope);
+      if (present.state === "NOT_CONNECTED" || present.copyId === null) return;
+      await moveToNotConnected(scope, present.state, clock());
+      await retireCopy(scope, present.copyId, endsSync);
+      // What was said of deals goes last: a page that was waited for may have kept some of it.
+      await scope.typed((orm) => orm.delete(KeptSnoozeRow, { tenantId: actor.tenantId }));
+      await recordAudit(scope, logger, { action: "DISCONNECTED", actor, at: clock() });
+    });
+    return accepted(null);
+  }
+}
+
+/**
+ * Tokens, begun renewals, and consents, whoever started them: who disconnects does not expect that a browser tab connects
+ * again. And the chosen fields.
+ */
+async function forget({ tenantId, typed }: TenantScope): Promise<void> {
+  for (const entity of [CredentialRow, RenewalAttemptRow, AuthorizationRequestRow, FieldMappingRow]) {
+    await typed((orm) => orm.delete(entity, { tenantId }));
+  }
+}
 
 /** A renewal with the credential of that version, which the CRM may have ended. */
 interface Doubt {
