@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Actor } from "../auth/actor";
 import { type PolicyRefusal, recordAudit, refusalToConnect, refusedByPolicy } from "../auth/policies";
 import { CrmError, explain, stopBehind } from "../crm/errors";
@@ -21,6 +22,8 @@ const STATE_BYTES = 32;
 const STATE_LIFE_MS = 10 * MINUTE_MS;
 /** Consents that a tenant may begin in the ten minutes of one; a few people with a few pages each need no more. */
 const MAX_BEGUN_CONSENTS = 20;
+/** How often, and for how long, whoever repeats a connect that is under way looks for its end: two calls to the CRM. */
+const [POLL_MS, AWAITED_MS] = [200, MINUTE_MS];
 
 export type ConnectRefusal =
   | PolicyRefusal
@@ -118,9 +121,9 @@ export class Connecting {
   }
 
   async start(actor: Actor): Promise<Outcome<{ authorizationUrl: string; expiresAt: Date }, ConnectRefusal>> {
-    const refusal = await this.#refusalNoted(actor, "startConnect");
-    if (refusal) return refusal;
     const { database, clock, logger, oauth, stopped } = this.parts;
+    const code = await barred(actor, database.tenant(actor.tenantId));
+    if (code) return this.#noteBarred(actor, "startConnect", code);
     // A consent that nobody may complete would be given for nothing.
     const stop = await stopped();
     if (stop) return this.#reject(actor, stop);
@@ -135,17 +138,23 @@ export class Connecting {
     });
   }
 
-  /** Completes a consent with what the redirect address received. A refusal leaves nothing stored. */
+  /**
+   * Completes a consent with what the redirect address received. A refusal leaves nothing stored. Whose request is repeated,
+   * as browsers and React do, has its answer, and the CRM, which takes a code once, is asked once.
+   */
   async complete(actor: Actor, input: ConnectInput): Promise<Outcome<null, ConnectRefusal>> {
-    const refusal = await this.#refusalNoted(actor, "connect");
-    if (refusal) return refusal;
+    const scope = this.parts.database.tenant(actor.tenantId);
+    const isDone = async () =>
+      input.code && !input.error && (await hasConnected(scope, actor, input.state, this.parts.clock));
+    const code = await barred(actor, scope);
+    if (code === "ANOTHER_CRM_CONNECTED" && (await isDone())) return accepted(null);
+    if (code) return this.#noteBarred(actor, "connect", code);
     if (!input.code && !input.error) {
       const message = "Neither a code nor an error came back from the CRM. Start again.";
       return this.#reject(actor, refused("INVALID_INPUT", message, "code"));
     }
-    const scope = this.parts.database.tenant(actor.tenantId);
     if (!(await consumeState(scope, actor, input.state, this.parts.clock()))) {
-      return this.#reject(actor, VOID_CONSENT);
+      return (await isDone()) ? accepted(null) : this.#reject(actor, VOID_CONSENT);
     }
     if (input.error || !input.code) {
       if (CANCELLED.has(input.error)) return this.#reject(actor, CANCELLED_IN_CRM, input.state);
@@ -157,12 +166,10 @@ export class Connecting {
     return this.#store(actor, input.state, validated.value);
   }
 
-  /** {@link barred}, where role and plan are noted. */
-  async #refusalNoted(actor: Actor, operation: string): Promise<Refusal | null> {
-    const code = await barred(actor, this.parts.database.tenant(actor.tenantId));
-    if (!code) return null;
+  async #noteBarred(actor: Actor, operation: string, code: Barred): Promise<Refusal> {
     if (code === "ANOTHER_CRM_CONNECTED") return this.#reject(actor, refused(code, MESSAGES[code]));
-    return refusedByPolicy(this.parts, actor, operation, refused(code, MESSAGES[code]));
+    const refusal = refused(code, MESSAGES[code]);
+    return (await refusedByPolicy(this.parts, actor, operation, refusal)) ?? refusal;
   }
 
   /** Ends the consent, where it is one, and notes why it came to nothing. */
@@ -231,11 +238,11 @@ export class Connecting {
     return database.tenant(actor.tenantId).transaction(async (scope): Promise<Outcome<null, ConnectRefusal>> => {
       const now = clock();
       const present = await lockConnection(scope);
-      if (!(await endConsent(scope, state))) return this.#noteRejected(scope, actor, VOID_CONSENT);
       const admission = admit(present, user);
-      if (admission === "ANOTHER_CRM_CONNECTED" || admission === "DIFFERENT_CRM_COMPANY") {
-        return this.#noteRejected(scope, actor, refused(admission, MESSAGES[admission]));
-      }
+      const isRefused = admission === "ANOTHER_CRM_CONNECTED" || admission === "DIFFERENT_CRM_COMPANY";
+      if (!(await endConsent(scope, state, isRefused ? null : now)))
+        return this.#noteRejected(scope, actor, VOID_CONSENT);
+      if (isRefused) return this.#noteRejected(scope, actor, refused(admission, MESSAGES[admission]));
       const keptId = admission === "SAME_COPY" ? present.copyId : null;
       const copyId = keptId ?? (await this.#newCopy(scope, present, user, now));
       await credentials.put(scope, copyId, grant, refreshToken, askedAt);
@@ -293,8 +300,10 @@ export function admit(
 
 const hashOf = (state: string) => createHash("sha256").update(state).digest();
 
+type Barred = PolicyRefusal | "ANOTHER_CRM_CONNECTED";
+
 /** Why neither a consent may begin nor one be completed; null where both may. */
-async function barred(actor: Actor, scope: TenantScope): Promise<PolicyRefusal | "ANOTHER_CRM_CONNECTED" | null> {
+async function barred(actor: Actor, scope: TenantScope): Promise<Barred | null> {
   const policy = refusalToConnect(actor);
   if (policy) return policy;
   const connection = await readConnection(scope);
@@ -338,9 +347,31 @@ async function consumeState(scope: TenantScope, actor: Actor, state: string, now
   return used.length === 1;
 }
 
-/** Ends a consent that was used up. @returns false where a disconnect has voided it meanwhile */
-async function endConsent(scope: TenantScope, state: string): Promise<boolean> {
+/**
+ * Ends a consent that was used up. One that connects stays for its ten minutes, with that connection's instant.
+ * @returns false where a disconnect has voided it meanwhile
+ */
+async function endConsent(scope: TenantScope, state: string, connectedAt: Date | null = null): Promise<boolean> {
   const consent = { tenantId: scope.tenantId, stateHash: hashOf(state) };
-  const ended = await scope.typed((orm) => orm.delete(AuthorizationRequestRow, consent));
+  const ended = await scope.typed((orm) =>
+    connectedAt
+      ? orm.update(AuthorizationRequestRow, consent, { usedAt: connectedAt })
+      : orm.delete(AuthorizationRequestRow, consent),
+  );
   return ended.affected === 1;
+}
+
+/** Whether the actor's own `state` has made the connection that there is now. One that is being completed is waited for. */
+async function hasConnected(scope: TenantScope, actor: Actor, state: string, clock: Clock): Promise<boolean> {
+  for (let waited = 0; ; waited += POLL_MS) {
+    const [used] = await scope.rows<{ hasConnected: boolean | null }>(
+      `SELECT CASE WHEN c.connected_at >= a.used_at THEN c.connected_at = a.used_at AND c.state = 'CONNECTED' END AS "hasConnected"
+       FROM authorization_request a JOIN connection c ON c.tenant_id = $1
+       WHERE a.tenant_id = $1 AND a.state_hash = $2 AND a.user_id = $3 AND a.expires_at > $4 AND a.used_at IS NOT NULL`,
+      [scope.tenantId, hashOf(state), actor.userId, clock()],
+      { hasConnected: "flag" },
+    );
+    if (!used || used.hasConnected !== null || waited >= AWAITED_MS) return used?.hasConnected ?? false;
+    await sleep(POLL_MS);
+  }
 }

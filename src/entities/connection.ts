@@ -182,7 +182,7 @@ export class AuthorizationRequestRow extends OfTenant {
   @Column("timestamptz")
   expiresAt!: Date;
 
-  /** Set while it is being completed; one that is stored, or voided by a disconnect, is gone. */
+  /** Since when it is being completed; where it has connected, that connection's `connectedAt`. Refused, or voided by a disconnect, it is gone. */
   @Column("timestamptz", { nullable: true })
   usedAt!: Date | null;
 }

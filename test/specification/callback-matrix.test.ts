@@ -136,7 +136,7 @@ test("a state works to the end of its ten minutes", async () => {
   expect((await completeConsent(service, { code: simulator.control.approve(), state }, as)).connection).toBeDefined();
 });
 
-test("a state works once, even when ten use it at the same time", async () => {
+test("ten who complete one state at the same time are one connect, and have its answer; the code is exchanged once", async () => {
   const as = newcomer();
   const state = await startConsent(service, as);
   const asked = tokenRequests();
@@ -144,11 +144,61 @@ test("a state works once, even when ten use it at the same time", async () => {
     Array.from({ length: 10 }, () => completeConsent(service, { code: simulator.control.approve(), state }, as)),
   );
   expect(tokenRequests()).toBe(asked + 1);
-  expect(answers.filter(({ connection }) => connection)).toHaveLength(1);
-  const refusals = answers.filter(
-    ({ code }) => code === "AUTHORIZATION_STATE_INVALID" || code === "ANOTHER_CRM_CONNECTED",
+  // Seen red: one had it, nine were told that they had connected nothing.
+  expect(answers.map(({ connection }) => connection?.state)).toEqual(Array(10).fill("CONNECTED"));
+});
+
+test("of ten at the same time whose code the CRM refuses each is refused; the code is sent once", async () => {
+  const as = newcomer();
+  const state = await startConsent(service, as);
+  const asked = tokenRequests();
+  const answers = await Promise.all(
+    Array.from({ length: 10 }, () => completeConsent(service, { code: "1.2.x", state }, as)),
   );
-  expect(refusals).toHaveLength(9);
+  expect(tokenRequests()).toBe(asked + 1);
+  expect(answers.map(({ code }) => code).sort()).toEqual([
+    "AUTHORIZATION_REJECTED",
+    ...Array(9).fill("AUTHORIZATION_STATE_INVALID"),
+  ]);
+});
+
+describe("a connect that is repeated", () => {
+  const connected = async () => {
+    const as = newcomer();
+    const state = await startConsent(service, as);
+    expect((await completeConsent(service, { code: simulator.control.approve(), state }, as)).connection).toBeDefined();
+    const repeat = (claims: ActorClaims = {}, input: object = { code: "1.2.x" }) =>
+      changingNothing(() => completeConsent(service, { ...input, state }, { ...as, ...claims }));
+    return { as, repeat };
+  };
+
+  test("has the first one's answer for as long as the state lives, and nothing is done again", async () => {
+    const { repeat } = await connected();
+    for (let times = 0; times < 2; times += 1) expect((await repeat()).connection?.state).toBe("CONNECTED");
+    now = new Date(now.getTime() + 600_000);
+    expect((await repeat()).code).toBe("ANOTHER_CRM_CONNECTED");
+  });
+
+  test("is nobody else's, needs the role still, and is no cancellation", async () => {
+    const { repeat } = await connected();
+    expect((await repeat({ sub: "another-admin" })).code).toBe("ANOTHER_CRM_CONNECTED");
+    expect((await repeat(newcomer())).code).toBe("AUTHORIZATION_STATE_INVALID");
+    expect((await repeat({ role: "member" })).code).toBe("NOT_ALLOWED_FOR_ROLE");
+    expect((await repeat({}, { error: "user_denied" })).code).toBe("ANOTHER_CRM_CONNECTED");
+  });
+
+  test("is refused once that connection is another one, or none", async () => {
+    const { as, repeat } = await connected();
+    await database.query(
+      "UPDATE connection SET state = 'NEEDS_REAUTHORIZATION', reauthorization_reason = 'GRANT_REVOKED' WHERE state = 'CONNECTED'",
+    );
+    expect((await repeat()).code).toBe("AUTHORIZATION_STATE_INVALID");
+    now = new Date(now.getTime() + 1_000);
+    await connectAsAnother(as);
+    expect((await repeat()).code).toBe("ANOTHER_CRM_CONNECTED");
+    dataOf(await service.ask(DISCONNECT, {}, as));
+    expect((await repeat()).code).toBe("AUTHORIZATION_STATE_INVALID");
+  });
 });
 
 const requests = (rows: { table: string }[]) => rows.filter(({ table }) => table.endsWith("authorization_request"));
