@@ -114,7 +114,8 @@ export class ConnectionResolver {
   }
 
   @Mutation(() => ConnectResult, {
-    description: "What the redirect address received, handed back in the session that started it.",
+    description:
+      "What the redirect address received, handed back in the session that started it. Repeated by the same user it has the same answer, while the state lives and that connection is the one that there is.",
   })
   async connect(
     @Arg("input", () => ConnectInput, { description: "The parameters of the redirect." }) {
