@@ -1,5 +1,5 @@
-import { Check, Column, Entity, ForeignKey, Generated, Index, PrimaryColumn } from "typeorm";
-import { OfCopy, OfTenant, TenantRow } from "./tenant";
+import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn } from "typeorm";
+import { DRAWN, OfCopy, OfTenant, TenantRow } from "./tenant";
 
 /** Our copy of one CRM user's view of one CRM company. */
 @Entity("synced_copy")
@@ -7,8 +7,7 @@ import { OfCopy, OfTenant, TenantRow } from "./tenant";
 @Index("synced_copy_one_live", ["tenantId"], { unique: true, where: "state = 'LIVE'" })
 @Check("synced_copy_state", "state IN ('LIVE', 'RETIRED')")
 export class SyncedCopyRow extends OfTenant {
-  @PrimaryColumn("bigint")
-  @Generated("increment")
+  @PrimaryColumn("bigint", DRAWN)
   id!: number;
 
   @Column("bigint")

@@ -1,10 +1,13 @@
 import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn, PrimaryGeneratedColumn } from "typeorm";
 
+/** Of a number that is drawn, as the schema builder reads it back. */
+export const DRAWN = { default: () => "(floor((random() * '140737488355328')))" };
+
 /** Who a tenant is: the id that leads the key of all its rows, and what the identity provider calls it. */
 @Entity("tenant")
 @Index("tenant_external_id", ["externalId"], { unique: true })
 export class TenantRow {
-  @PrimaryColumn("bigint", { default: () => "(floor((random() * '140737488355328')))" })
+  @PrimaryColumn("bigint", DRAWN)
   id!: number;
 
   @Column("text")

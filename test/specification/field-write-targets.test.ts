@@ -13,7 +13,16 @@ beforeAll(() => {
 describe("A wrong target", () => {
   const noted = { as: undefined as ActorClaims | undefined };
   let others: Record<
-    "unmatched" | "ofAnother" | "meeting" | "unknownPeople" | "severalPeople" | "twoPeople" | "shared" | "free",
+    | "unmatched"
+    | "ofAnother"
+    | "meeting"
+    | "unknownPeople"
+    | "severalPeople"
+    | "twoPeople"
+    | "shared"
+    | "free"
+    | "person"
+    | "user",
     string
   >;
   beforeAll(async () => {
@@ -35,6 +44,8 @@ describe("A wrong target", () => {
     const unmatched = [...simulator.company.deals.keys()].find((id) => !matched.has(id)) ?? 0;
     others = {
       unmatched: globalId("Deal", await copy("acme"), unmatched),
+      person: globalId("Person", await copy("acme"), ids.PERSON),
+      user: globalId("CrmUser", await copy("acme"), 1),
       ofAnother: globalId("Deal", await copy("another"), ids.DEAL),
       meeting: (await recordMeeting(service, [singleDeal.email], {}, as)).id,
       unknownPeople: (await recordMeeting(service, ["nobody@nowhere.example"])).id,
@@ -44,7 +55,6 @@ describe("A wrong target", () => {
       severalPeople: (await recordMeeting(service, [severalDeals.email])).id,
     };
   });
-  const id = (type: string, crmId: number) => Buffer.from(`${type}:1:${crmId}`).toString("base64url");
   const value = "never sent";
   const one = (entity: Entity, targetId?: string) => [{ entity, value, targetId }];
 
@@ -67,9 +77,9 @@ describe("A wrong target", () => {
       "a person where a deal is meant",
       "TARGET_NOT_MATCHED",
       "values.0.targetId",
-      () => [meetingId, one("DEAL", id("Person", ids.PERSON))],
+      () => [meetingId, one("DEAL", others.person)],
     ],
-    ["a CRM user", "TARGET_NOT_MATCHED", "values.0.targetId", () => [meetingId, one("PERSON", id("CrmUser", 1))]],
+    ["a CRM user", "TARGET_NOT_MATCHED", "values.0.targetId", () => [meetingId, one("PERSON", others.user)]],
     ["an id that says nothing", "TARGET_NOT_MATCHED", "values.0.targetId", () => [meetingId, one("PERSON", "nothing")]],
     ["an empty id", "TARGET_NOT_MATCHED", "values.0.targetId", () => [meetingId, one("PERSON", "")]],
     [

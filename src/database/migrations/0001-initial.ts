@@ -8,7 +8,8 @@ import { CONNECTION_TABLES, MEETING_TABLES } from "./tenant-tables";
  * across tenants only), and the operator's switch with what became of it (a row without an end is a stop that holds). The
  * switch has no key: a stop that two operators begin at once is two rows, and the next resume ends both. All may read it.
  * `server_timeline` has each server, and each history of it, that the tables were on: a standby that takes over begins a new one.
- * A tenant's number is drawn: a counted one is given again, to another tenant, by a standby or a backup that had not seen it.
+ * A tenant's number is drawn, and so is a copy's: a counted one is given again, to another, by a standby or a backup that had not
+ * seen it, and whoever sees it, in the ids of records, sees how many there were.
  */
 const NOBODYS = `
 CREATE TABLE tenant (

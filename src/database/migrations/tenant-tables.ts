@@ -22,7 +22,7 @@ const LIST_INDEXES = Object.entries(NARROWED).flatMap(([within, column]) =>
 export const CONNECTION_TABLES = `
 CREATE TABLE synced_copy (
   tenant_id bigint NOT NULL,
-  id bigserial NOT NULL,
+  id bigint NOT NULL DEFAULT floor(random() * '140737488355328'::float8)::bigint,
   crm_company_id bigint NOT NULL,
   crm_user_id bigint NOT NULL,
   time_zone text NOT NULL DEFAULT 'UTC',
