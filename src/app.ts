@@ -100,8 +100,9 @@ function startMetrics({ database, metrics }: Services, host: string, port: numbe
 async function startWorker(services: Services, url: Secret, parts: Stop[]): Promise<void> {
   const runner = await startJobRunner(url, jobsOf(services), services.logger);
   parts.push(() => runner.stop());
-  const sweeps = { ...sweepsOf(services), untold: () => runner.freeUntold() };
-  parts.push(await startPeriodic(sweeps, SWEEP_MS, services.logger));
+  // By itself: while another sweep takes its time, jobs in hand must not count as a killed process's.
+  parts.push(await startPeriodic({ lost: () => runner.freeLost() }, SWEEP_MS, services.logger));
+  parts.push(await startPeriodic(sweepsOf(services), SWEEP_MS, services.logger));
   parts.push(services.boundaries.start());
 }
 

@@ -47,9 +47,9 @@ const ENQUEUE = `
 
 /**
  * SQL: whether the job of a kind for `subject` waits, or was taken later than `since`. One that was taken before that has
- * gone with the worker that took it: the queue itself would wait four hours. One that the queue has given up is tried anew
- * a few times a day, so that what has hindered it may be mended. Both are expressions of the statement, whose
- * tenants' rows stand in a CTE AS MATERIALIZED: a cluster joins no table of its shards with the queue.
+ * gone with the worker that took it. One that the queue has given up is tried anew a few times a day, so that what has
+ * hindered it may be mended. Both are expressions of the statement, whose tenants' rows stand in a CTE AS MATERIALIZED: a
+ * cluster joins no table of its shards with the queue.
  */
 export const hasLiveJob = ({ name }: { name: string }, subject: string, since: string) =>
   `EXISTS (
@@ -95,10 +95,15 @@ const POLL_MS = 2_000;
 /** After the runner gave up, so that a database that is down is not hammered; and for the word that the last job is done. */
 const [RESTART_MS, SAID_WITHIN_MS] = [500, 100];
 
-/** $1: the names by which this process takes jobs, $2: those in its hands, of which one may have been taken just now. */
-const FREE_UNTOLD = `
-  UPDATE graphile_worker._private_jobs SET locked_by = NULL, locked_at = NULL
-  WHERE locked_by = ANY ($1::text[]) AND locked_at < now() - interval '1 minute' AND id <> ALL ($2::bigint[])`;
+/**
+ * $1: the names by which this process takes jobs, $2: those in its hands, of which one may have been taken just now. It says
+ * of these that they are, and what no process has said that of for minutes is a killed one's.
+ */
+const FREE_LOST = `
+  UPDATE graphile_worker._private_jobs
+  SET locked_at = CASE WHEN id = ANY ($2::bigint[]) THEN now() END, locked_by = CASE WHEN id = ANY ($2) THEN locked_by END
+  WHERE locked_at < now() - CASE WHEN locked_by <> ALL ($1::text[]) THEN interval '5 minutes'
+    WHEN id = ANY ($2) THEN interval '30 seconds' ELSE interval '1 minute' END`;
 
 /** The worker's side of one kind of jobs. */
 export interface JobHandler {
@@ -122,8 +127,11 @@ export function handlerOf<Payload extends { tenantId: number }>(
 }
 
 export interface JobRunner {
-  /** A sweep: frees jobs whose end was not told because a session ended with it. The library does not say it again. */
-  freeUntold(): Promise<void>;
+  /**
+   * A sweep: frees jobs whose end was not told because a session ended with it, as the library does not say it again, or
+   * because their process was killed. A process that was frozen may go on with one beside who has it then: none does harm twice.
+   */
+  freeLost(): Promise<void>;
   /** Ends when the jobs in hand have ended; they are told through their signal. */
   stop(): Promise<void>;
 }
@@ -186,7 +194,7 @@ export async function startJobRunner(url: Secret, handlers: readonly JobHandler[
   }
 
   return {
-    freeUntold: async () => void (await pool.query(FREE_UNTOLD, [[...names], [...inHand]])),
+    freeLost: async () => void (await pool.query(FREE_LOST, [[...names], [...inHand]])),
     async stop() {
       stopping.abort();
       await runner.stop().catch((error: unknown) => logger.warn({ err: error }, "the job runner had ended already"));

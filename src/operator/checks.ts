@@ -219,7 +219,7 @@ export const DATABASE_CHECKS: readonly Check[] = [
 ];
 
 const LATE = "5 minutes";
-/** A turn of a run takes 15 seconds; a purge may take minutes. */
+/** Workers say each minute what they have in hand, and free after five what no other has. */
 const STUCK = "15 minutes";
 
 /** Checks of the service's own work: keys, connections, jobs, writes. The session must act as the service would. */
@@ -347,7 +347,7 @@ async function checkQueue(look: Look): Promise<Finding[]> {
 }
 
 const LATE_TODO = "start a worker (ROLES with worker), or more of them";
-const STUCK_TODO = "their worker has died or hangs; workers replace what matters by themselves within minutes";
+const STUCK_TODO = "their worker has died, and none is there that frees them: start a worker (ROLES with worker)";
 
 async function checkWrites(look: Look): Promise<Finding> {
   const [found] = await look.rows<{ count: number }>(

@@ -181,8 +181,9 @@ test("a job whose session the database ended is tried again, and wakes nobody; o
   await database.query("DELETE FROM graphile_worker._private_jobs");
 });
 
-// Seen red: such a job was locked for four hours, and doctor told of a worker that had died.
-test("a job whose end could not be told is free again within a minute, and one in hand is not", async () => {
+// Seen red: such a job was locked for four hours, and doctor told of a worker that had died. What matching does after a sync
+// waited for the next sync, and where nobody asks for one, for that long.
+test("a job whose end could not be told, or whose process was killed, is free again within minutes, and one in hand is not", async () => {
   const tenantId = await database.tenantId("acme");
   const begun: string[] = [];
   let letGo = () => {};
@@ -198,16 +199,30 @@ test("a job whose end could not be told is free again within a minute, and one i
     database.query(`SELECT graphile_worker.add_job('look_at_thing', $1, run_at => ${at})`, [{ tenantId, thingId }]);
   await add("held", "now()");
   await until("it is in hand", async () => begun.length === 1);
-  await add("untold", "now() + interval '1 hour'");
-  // As a session leaves it that ended with the word.
-  await database.query(`UPDATE graphile_worker._private_jobs j SET run_at = now(), locked_at = now() - interval '1 minute',
-    locked_by = coalesce(locked_by, (SELECT locked_by FROM graphile_worker._private_jobs WHERE locked_by IS NOT NULL))`);
-  await runner.freeUntold();
-  await until("the other is taken again", async () => begun.length > 1);
-  expect(begun).toEqual(["held", "untold"]);
+  for (const thingId of ["untold", "killed", "another's"]) await add(thingId, "now() + interval '1 hour'");
+  // As a session leaves it that ended with the word, a process that was killed, and one that is at work.
+  const was = (thingId: string, by: string | null, ago: string) =>
+    database.query(
+      `UPDATE graphile_worker._private_jobs SET run_at = now(), locked_at = now() - $3::interval,
+         locked_by = coalesce($2, (SELECT locked_by FROM graphile_worker._private_jobs WHERE payload->>'thingId' = 'held'))
+       WHERE payload->>'thingId' = $1`,
+      [thingId, by, ago],
+    );
+  await was("held", null, "10 minutes");
+  await was("untold", null, "1 minute");
+  await was("killed", "a killed process", "5 minutes");
+  await was("another's", "a process", "4 minutes");
+  await runner.freeLost();
+  await until("the others are taken again", async () => begun.length > 2);
+  expect([...begun].sort()).toEqual(["held", "killed", "untold"]);
+  // Seen red: after five minutes it would have been taken for a killed process's.
+  const seen =
+    "SELECT locked_at > now() - interval '10 seconds' AS now FROM graphile_worker.jobs WHERE locked_by <> 'a process'";
+  expect(await database.query(seen)).toEqual([{ now: true }]);
   letGo();
-  await until("both are done", async () => (await database.query("SELECT 1 FROM graphile_worker.jobs")).length === 0);
+  await until("it is done", async () => (await database.query("SELECT 1 FROM graphile_worker.jobs")).length === 1);
   await runner.stop();
+  await database.query("DELETE FROM graphile_worker._private_jobs");
 });
 
 // Seen red: a graceful stop amid a purge was told as a bug of ours.
