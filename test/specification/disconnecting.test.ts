@@ -215,7 +215,7 @@ test("the purge takes every row of the copy; another tenant's and a later copy's
   await connect(service, simulator, mine.as);
   await purged(mine.copyId);
   await syncEnds(service, mine.as);
-  expect(await copyOf(mine.as)).toBeGreaterThan(other.copyId);
+  expect([mine.copyId, other.copyId]).not.toContain(await copyOf(mine.as));
   expect(await copiedIds(database, mine.as.tenant)).toEqual(
     visibleIds(simulator, simulator.company.stories.singleDeal.ownerId),
   );
@@ -245,7 +245,7 @@ test("connecting again at once makes a new copy, and a meeting recorded before i
   await disconnect(as);
   expect((await connect(service, simulator, as)).connection).toMatchObject({ state: "CONNECTED" });
   const later = await copyOf(as);
-  expect(later).toBeGreaterThan(copyId);
+  expect(later).not.toBe(copyId);
   const { match } = await until("the meeting is matched again", async () => {
     const query = "query ($id: ID!) { meeting(id: $id) { match { status deal { id } } } }";
     type Read = { meeting: { match: { status: string; deal: { id: string } } } };
