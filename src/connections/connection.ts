@@ -77,7 +77,8 @@ export interface LockedConnection {
 }
 
 /** Locks the tenant's connection row, made where it is missing: who changes a connection's state holds it. */
-export async function lockConnection({ tenantId, rows }: TenantScope): Promise<LockedConnection> {
+export async function lockConnection(scope: TenantScope): Promise<LockedConnection> {
+  const { tenantId, rows } = scope;
   await rows(
     "INSERT INTO connection (tenant_id, state) VALUES ($1, 'NOT_CONNECTED') ON CONFLICT (tenant_id) DO NOTHING",
     [tenantId],
@@ -89,7 +90,8 @@ export async function lockConnection({ tenantId, rows }: TenantScope): Promise<L
     [tenantId],
     { state: "text", copyId: "number", companyId: "number", userId: "number" },
   );
-  if (!row) throw new Error("a connection row that was just made is missing");
+  // The tenant is erased at this moment, and it with it.
+  if (!row) return lockConnection(scope);
   const { state, copyId, companyId, userId } = row;
   return { state, copyId, bound: companyId !== null && userId !== null ? { companyId, userId } : null };
 }

@@ -181,16 +181,15 @@ async function removePerson(
 
 /** What proves that a tenant was erased, and when; nothing else of it stays but its name and number. */
 const PROOF = "action = 'TENANT_ERASED'";
+/** They go at once: somebody who connects meanwhile would be left with a copy that no connection has, and could connect no more. */
+const LAST = ["credential", "connection", "synced_copy"];
 
 /**
  * Erases a tenant that leaves: its connection is ended first, then its copies go, then all its rows in batches. Begun again
- * after a kill it goes on. @returns how many rows went besides the copies'
+ * after a kill it goes on, as it does where somebody has connected meanwhile. @returns how many rows went besides the copies'
  */
-export async function eraseTenant(
-  { database, clock, logger }: ErasingParts,
-  tenantId: number,
-  stop: AbortSignal,
-): Promise<number> {
+export async function eraseTenant(parts: ErasingParts, tenantId: number, stop: AbortSignal): Promise<number> {
+  const { database, clock, logger } = parts;
   const scope = database.tenant(tenantId);
   await scope.transaction(async (held) => {
     const { state, copyId } = await lockConnection(held);
@@ -203,16 +202,18 @@ export async function eraseTenant(
   for (const { id: copyId } of copies) await purgeCopy(database, { tenantId, copyId }, stop, logger);
   let gone = 0;
   for (const { tableName: table } of database.tables.filter(isOfTenants)) {
+    if (LAST.includes(table)) continue;
     const kept = table === "audit_event" ? ` AND NOT ${PROOF}` : "";
-    gone += await inBatches((batch) =>
-      scope.rows(
-        `WITH batch AS MATERIALIZED (SELECT ctid FROM ${table} WHERE tenant_id = $1${kept} LIMIT $2),
-           gone AS (DELETE FROM ${table} WHERE tenant_id = $1 AND ctid = ANY (ARRAY (SELECT ctid FROM batch)))
-         SELECT 1 AS found FROM batch`,
-        [tenantId, batch],
-      ),
-    );
+    const sql = `WITH batch AS MATERIALIZED (SELECT ctid FROM ${table} WHERE tenant_id = $1${kept} LIMIT $2),
+        gone AS (DELETE FROM ${table} WHERE tenant_id = $1 AND ctid = ANY (ARRAY (SELECT ctid FROM batch)))
+      SELECT 1 AS found FROM batch`;
+    gone += await inBatches((batch) => scope.rows(sql, [tenantId, batch]));
   }
-  await scope.transaction((held) => recordAudit(held, logger, { action: "TENANT_ERASED", actor: null, at: clock() }));
-  return gone;
+  const isErased = await scope.transaction(async (held) => {
+    if ((await lockConnection(held)).state !== "NOT_CONNECTED") return false;
+    for (const table of LAST) await held.rows(`DELETE FROM ${table} WHERE tenant_id = $1`, [tenantId]);
+    await recordAudit(held, logger, { action: "TENANT_ERASED", actor: null, at: clock() });
+    return true;
+  });
+  return gone + (isErased ? 0 : await eraseTenant(parts, tenantId, stop));
 }
