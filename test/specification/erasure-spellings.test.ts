@@ -49,6 +49,10 @@ const writeback = useWriteback(world);
 const config = { sync: { intervalMs: 0, reconcileIntervalMs: 0 } };
 const service = serve({ connected: ["acme"], config });
 
+/** Its answer was lost, and no worker looks for it during the test. */
+const UNSETTLED = `UPDATE field_write SET state = 'UNKNOWN', error_code = 'ANSWER_LOST', error_message = 'lost', settled_at = NULL,
+  sent_at = now() - $2::interval, next_look_up_at = now() + interval '1 hour' WHERE target_id = $1`;
+
 async function erase(address: string, keepsOut = false, said?: Said): Promise<Erased> {
   const keepOut = new KeepOut(new Keyring(world.config.encryptionKeys));
   const parts = { database: new Database(database.dataSource), clock: systemClock, logger: createLogger("silent") };
@@ -83,10 +87,8 @@ test("a value that is still looked up stays whole so long, is told, and goes wit
     expect(writes?.[0]?.state).toBe("WRITTEN");
   }
   await database.query("DELETE FROM graphile_worker._private_jobs WHERE key LIKE 'field_look_up:%'");
-  await database.query(
-    `UPDATE field_write SET state = 'UNKNOWN', error_code = 'ANSWER_LOST', error_message = 'lost', settled_at = NULL,
-       sent_at = now() - interval '4 minutes', next_look_up_at = now() - interval '2 minutes'`,
-  );
+  for (const { id } of await database.query<{ id: number }>("SELECT target_id AS id FROM field_write"))
+    await database.query(UNSETTLED, [id, "4 minutes"]);
   const values = async () =>
     (await database.query<{ value: unknown }>("SELECT value FROM field_write ORDER BY position")).map(
       ({ value }) => value,
@@ -98,6 +100,7 @@ test("a value that is still looked up stays whole so long, is told, and goes wit
   await syncAgain(service, database);
   // By its address, which is all that a second run is given, nobody is found any more.
   await erase(DOTTED, true);
+  await database.query("UPDATE field_write SET next_look_up_at = now() - interval '2 minutes'");
   await world.startService();
   await until("both are settled", async () => {
     const left = await database.query("SELECT 1 FROM field_write WHERE state <> 'WRITTEN'");
@@ -386,6 +389,3 @@ test("a value of which nothing will be known goes a day after its sending, and a
   expect(await erase("emilie@charmy.example", false, said)).toMatchObject({ receipts: 1, unsettled: 0 });
   expect(await rowsThatShow(/knee/i)).toEqual([]);
 });
-/** Its answer was lost, and no worker looks for it during the test. */
-const UNSETTLED = `UPDATE field_write SET state = 'UNKNOWN', error_code = 'ANSWER_LOST', error_message = 'lost', settled_at = NULL,
-  sent_at = now() - $2::interval, next_look_up_at = now() + interval '1 hour' WHERE target_id = $1`;
