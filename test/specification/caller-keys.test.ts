@@ -30,8 +30,6 @@ let server: KeyServer;
 let first: SigningKey;
 let second: SigningKey;
 
-// A key server that never answers is waited for.
-jest.setTimeout(30_000);
 beforeAll(async () => {
   const clock = () => now;
   [server, first, second] = await Promise.all([startKeyServer(), makeKey("first", clock), makeKey("second", clock)]);
