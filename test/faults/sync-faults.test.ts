@@ -141,8 +141,13 @@ function summary(gaps: Map<string, string>): object[] {
 const QUEUED =
   "SELECT 1 FROM sync_run WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1) AND state IN ('QUEUED', 'RUNNING')";
 
+/** A job that failed waits before it is tried again, as does a run that was held up, and that by a clock that is far ahead. */
+const DO_NOT_WAIT =
+  "UPDATE graphile_worker._private_jobs SET run_at = now() WHERE locked_at IS NULL AND run_at > now()";
+
 async function runEnds(as: { tenant: string }): Promise<EndedRun> {
   for (const began = Date.now(); (await database.query(QUEUED, [as.tenant])).length > 0; await sleep(15)) {
+    await database.query(DO_NOT_WAIT);
     if (Date.now() - began > RUN_ENDS_WITHIN_MS) throw new Error(`the run of ${as.tenant} does not end`);
   }
   return syncEnds(service, as);
@@ -170,8 +175,7 @@ async function endSessions(random: Random, as: { tenant: string }): Promise<void
     [WORKER, random.chance(0.2) ? 100 : 1],
   );
   await sleep(100);
-  // A job that failed waits before it is tried again, and a run's lease has to end: neither is the matter here.
-  await database.query("UPDATE graphile_worker._private_jobs SET run_at = now() WHERE locked_at IS NULL");
+  // A run's lease has to end, which is not the matter here.
   await database.query(
     "UPDATE sync_run SET lease_until = started_at WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1) AND state = 'RUNNING'",
     [as.tenant],
