@@ -21,7 +21,6 @@ import { findPerson, isOf, mentions, type Person, patternFor, type Said } from "
 
 /** Meetings that are matched again for one synced person. */
 const MOST_KNOWN = 1_000;
-
 export interface ErasingParts {
   database: Database;
   keepOut: KeepOut;
@@ -78,11 +77,7 @@ async function keepPersonOut(
 }
 
 /** Lets a person come again who was kept out. @returns how many addresses */
-export function letPersonIn(
-  { database, keepOut, clock, logger }: ErasingParts,
-  tenantId: number,
-  address: string,
-): Promise<number> {
+export function letPersonIn({ database, keepOut, clock, logger }: ErasingParts, tenantId: number, address: string) {
   return database.tenant(tenantId).transaction(async (held) => {
     const addresses = await keepOut.letIn(held, address);
     if (addresses > 0) await recordAudit(held, logger, { action: "PERSON_LET_IN", actor: null, at: clock() });
@@ -182,13 +177,14 @@ async function removePerson(
 /** What proves that a tenant was erased, and when; nothing else of it stays but its name and number. */
 const PROOF = "action = 'TENANT_ERASED'";
 /** They go at once: somebody who connects meanwhile would be left with a copy that no connection has, and could connect no more. */
-const LAST = ["credential", "connection", "synced_copy"];
+const LAST = ["credential", "connection"];
+type TenantParts = Omit<ErasingParts, "keepOut">;
 
 /**
- * Erases a tenant that leaves: its connection is ended first, then its copies go, then all its rows in batches. Begun again
- * after a kill it goes on, as it does where somebody has connected meanwhile. @returns how many rows went besides the copies'
+ * Erases a tenant that leaves: its connection is ended first, then its copies go, then all its rows in batches, until none is
+ * found, as its users may go on. Begun again after a kill it goes on. @returns how many rows went besides the copies'
  */
-export async function eraseTenant(parts: ErasingParts, tenantId: number, stop: AbortSignal): Promise<number> {
+export async function eraseTenant(parts: TenantParts, tenantId: number, stop: AbortSignal): Promise<number> {
   const { database, clock, logger } = parts;
   const scope = database.tenant(tenantId);
   await scope.transaction(async (held) => {
@@ -198,22 +194,26 @@ export async function eraseTenant(parts: ErasingParts, tenantId: number, stop: A
     await moveToNotConnected(held, state, clock());
     await retireCopy(held, copyId, { cancelRuns: (of, id) => cancelRuns(of, id, clock()) });
   });
-  const copies = await scope.typed((orm) => orm.findBy(SyncedCopyRow, { tenantId }));
-  for (const { id: copyId } of copies) await purgeCopy(database, { tenantId, copyId }, stop, logger);
+  for (const { id: copyId } of await scope.typed((orm) => orm.findBy(SyncedCopyRow, { tenantId })))
+    await purgeCopy(database, { tenantId, copyId }, stop, logger);
   let gone = 0;
   for (const { tableName: table } of database.tables.filter(isOfTenants)) {
-    if (LAST.includes(table)) continue;
+    if (table === "synced_copy" || LAST.includes(table)) continue;
     const kept = table === "audit_event" ? ` AND NOT ${PROOF}` : "";
     const sql = `WITH batch AS MATERIALIZED (SELECT ctid FROM ${table} WHERE tenant_id = $1${kept} LIMIT $2),
         gone AS (DELETE FROM ${table} WHERE tenant_id = $1 AND ctid = ANY (ARRAY (SELECT ctid FROM batch)))
       SELECT 1 AS found FROM batch`;
     gone += await inBatches((batch) => scope.rows(sql, [tenantId, batch]));
   }
-  const isErased = await scope.transaction(async (held) => {
-    if ((await lockConnection(held)).state !== "NOT_CONNECTED") return false;
-    for (const table of LAST) await held.rows(`DELETE FROM ${table} WHERE tenant_id = $1`, [tenantId]);
-    await recordAudit(held, logger, { action: "TENANT_ERASED", actor: null, at: clock() });
-    return true;
-  });
+  const isErased = gone === 0 && (await scope.transaction((held) => endTenant(held, parts)));
   return gone + (isErased ? 0 : await eraseTenant(parts, tenantId, stop));
+}
+
+/** @returns false where somebody has connected since its copies went */
+async function endTenant(held: TenantScope, { clock, logger }: TenantParts): Promise<boolean> {
+  await lockConnection(held);
+  if (await held.typed((orm) => orm.existsBy(SyncedCopyRow, { tenantId: held.tenantId }))) return false;
+  for (const table of LAST) await held.rows(`DELETE FROM ${table} WHERE tenant_id = $1`, [held.tenantId]);
+  await recordAudit(held, logger, { action: "TENANT_ERASED", actor: null, at: clock() });
+  return true;
 }
