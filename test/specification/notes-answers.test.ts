@@ -202,7 +202,7 @@ test("a lost note is found behind pages of newer ones, and not taken for one tha
     crmNoteId: String(notesWith(simulator, quoting.reference)[0]?.id),
   });
   expect(await stateOf(notThere.id)).toMatchObject({ state: "UNKNOWN" });
-  await pass(200_000);
+  for (const pause of [25_000, 60_000, 95_000]) await pass(pause);
   expect(await stateOf(notThere.id)).toMatchObject({ state: "FAILED", error: { code: "ANSWER_LOST" } });
   expect(posts(simulator)).toHaveLength(3);
 });

@@ -136,7 +136,7 @@ test("a note that is certainly not there is told as FAILED, and again when it is
     const content = made?.content ?? "";
     simulator.control.change("note", made?.id ?? 0, { content: "Somebody has removed the last line." });
     await database.query(
-      `UPDATE note_write SET state = 'UNKNOWN', crm_note_id = NULL, settled_at = NULL, sent_at = now() - interval '4 minutes',
+      `UPDATE note_write SET state = 'UNKNOWN', crm_note_id = NULL, settled_at = NULL, sent_at = now() - interval '2 hours',
          next_look_up_at = now() - interval '2 minutes' WHERE id = $1`,
       [id],
     );
