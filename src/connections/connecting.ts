@@ -7,7 +7,7 @@ import type { CrmHttp } from "../crm/http";
 import { type CrmOAuth, type Grant, OAuthError } from "../crm/oauth";
 import type { CrmCurrentUser } from "../crm/parsing/records";
 import type { Database, TenantScope } from "../database/database";
-import { AuthorizationRequestRow } from "../entities/connection";
+import { AuthorizationRequestRow, RenewalAttemptRow } from "../entities/connection";
 import { type Clock, MINUTE_MS } from "../platform/clock";
 import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
 import type { Secret } from "../platform/keyring";
@@ -246,6 +246,8 @@ export class Connecting {
       const keptId = admission === "SAME_COPY" ? present.copyId : null;
       const copyId = keptId ?? (await this.#newCopy(scope, present, user, now));
       await credentials.put(scope, copyId, grant, refreshToken, askedAt);
+      // What a renewal left that was killed as a disconnect overtook it says nothing of this pair.
+      await scope.typed((orm) => orm.delete(RenewalAttemptRow, { tenantId: actor.tenantId }));
       // Who keeps an address out holds the connection's lock too, and looks for it afterwards.
       const kept = await keepOut.read(scope);
       await moveToConnected(scope, present.state, copyId, kept?.user(user) ?? user, now);

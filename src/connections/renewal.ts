@@ -95,9 +95,9 @@ export class Renewal {
   #store(tenantId: number, copyId: number, old: Credential, grant: Grant, askedAt: Date): Promise<Credential | null> {
     const { database, credentials } = this.parts;
     return database.tenant(tenantId).transaction(async (scope) => {
-      if (!(await credentials.holds(scope, copyId, old.version))) return null;
       // The credential, then the attempt: the order in which disconnecting locks them.
-      const replaced = await credentials.replace(scope, copyId, old, grant, askedAt);
+      const isPresent = await credentials.holds(scope, copyId, old.version);
+      const replaced = isPresent ? await credentials.replace(scope, copyId, old, grant, askedAt) : null;
       await endAttempt(scope, copyId, old.version);
       return replaced;
     });
@@ -130,7 +130,7 @@ export class Renewal {
     const isPresent = await database.tenant(tenantId).transaction(async (scope) => {
       const present = await this.parts.credentials.holds(scope, copyId, old.version);
       if (present) await noteTrouble(scope, copyId, decision.trouble, clock());
-      if (decision.settled) await endAttempt(scope, copyId, old.version);
+      if (decision.settled || !present) await endAttempt(scope, copyId, old.version);
       return present;
     });
     if (!isPresent) return null;

@@ -41,6 +41,40 @@ test.each<[what: string, answer: Fault | null, table: string, failure: string]>(
   expect(await on.attempts(acme)).toEqual([]);
 });
 
+// Seen red: that it had been begun was noted for ever.
+test.each<[what: string, answer: Fault | null]>([
+  ["a new pair", null],
+  ["a refusal", refusal(400, "invalid_grant")],
+  ["nothing", { kind: "lostAfter" }],
+])("a renewal that a disconnect overtakes as it begins brings %s, and leaves nothing", async (_what, answer) => {
+  const acme = await on.connected();
+  on.later(HOUR);
+  if (answer) on.fail(answer);
+  const overtaken = await startTokens(on.config, ({ credentials }) => ({
+    clock: on.clock,
+    credentials: Object.assign(Object.create(credentials), {
+      read: async (...of: Parameters<typeof credentials.read>) => {
+        const read = await credentials.read(...of);
+        await disconnect(on, acme);
+        return read;
+      },
+    }),
+  }));
+  const renewal = overtaken.tokens.of(acme.tenantId, acme.copyId).current();
+  await expect(renewal).rejects.toMatchObject({ name: "ConnectionGoneError" });
+  await overtaken.close();
+  expect([on.asked(), await on.attempts(acme)]).toEqual([1, []]);
+});
+
+// Seen red: it stayed for as long as there was the tenant.
+test("what a renewal that was killed then has left goes with the next connect", async () => {
+  const acme = await on.connected();
+  await disconnect(on, acme);
+  await on.database.query("INSERT INTO renewal_attempt VALUES ($1, $2, 1, now())", [acme.tenantId, acme.copyId]);
+  await connect(on.service, on.simulator, { tenant: acme.tenant });
+  expect(await on.attempts(acme)).toEqual([]);
+});
+
 test("a lock session that is ended from outside holds up no later renewal", async () => {
   const acme = await on.connected();
   const { renewal, end } = await renewalInFlight(on, acme);
