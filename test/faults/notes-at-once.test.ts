@@ -4,6 +4,7 @@ import { askNote, notesWith, posts } from "../support/notes";
 import type { Service } from "../support/service";
 import { recordMeeting, until } from "../support/stories";
 import { useCrm } from "../support/world";
+import { startWriteback } from "../support/writeback";
 
 // Seen red with: a receipt in SENDING sent again by the next caller.
 
@@ -13,7 +14,7 @@ const ANSWER_AFTER_MS = 400;
 let there: Service;
 let meetingId: string;
 
-const { world, simulator, serve } = useCrm({ deals: 10 });
+const { world, simulator, database, serve } = useCrm({ deals: 10 });
 const here = serve({ connected: ["acme"] });
 beforeAll(async () => {
   meetingId = (await recordMeeting(here, [simulator.company.stories.singleDeal.email])).id;
@@ -91,4 +92,23 @@ withGate("receipts of one key that are made at the same moment are one", async (
     expect(new Set((await asked).map((answer) => JSON.stringify(answer))).size).toBe(1);
   }
   expect(posts(simulator)).toHaveLength(ROUNDS);
+});
+
+// Seen red: FAILED at once, and whoever wrote it again had it twice.
+test("a worker whose clock is five minutes ahead takes no note for absent that the CRM shows later", async () => {
+  const ahead = await startWriteback(world.config, () => new Date(Date.now() + 300_000));
+  simulator.control.fail({ match: "/api/v1/notes", method: "POST", times: 1, with: { kind: "late" } });
+  const { write } = await ask(here, "looked for by a clock ahead", "It comes late.");
+  const writeId =
+    Buffer.from(write?.id ?? "", "base64url")
+      .toString()
+      .split(":")[1] ?? "";
+  const looked = async () => {
+    await ahead.lookUps.lookUp({ tenantId: await database.tenantId("acme"), writeId });
+    return (await database.query<{ state: string }>("SELECT state FROM note_write WHERE id = $1", [writeId]))[0]?.state;
+  };
+  expect(await looked()).toBe("UNKNOWN");
+  simulator.control.releaseLateEffects();
+  expect(await looked()).toBe("WRITTEN");
+  await ahead.close();
 });
