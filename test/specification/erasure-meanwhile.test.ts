@@ -1,19 +1,12 @@
-import { Database } from "../../src/database/database";
+import { Database, reachOf } from "../../src/database/database";
 import { eraseTenant } from "../../src/operator/erasure";
 import { systemClock } from "../../src/platform/clock";
 import { createLogger } from "../../src/platform/logger";
-import { connect, noJobIsDue, until } from "../support/stories";
+import { connect, noJobIsDue, recordMeeting, until } from "../support/stories";
 import { rowsOfTenant } from "../support/tenants";
 import { useService } from "../support/world";
 
 const { simulator, database, service } = useService({ deals: 20 });
-beforeAll(async () => {
-  await database.query(`CREATE FUNCTION wait_at_gate() RETURNS trigger LANGUAGE plpgsql AS
-    'BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN NULL; END'`);
-  await database.query(
-    "CREATE TRIGGER gate BEFORE DELETE ON meeting FOR EACH STATEMENT EXECUTE FUNCTION wait_at_gate()",
-  );
-});
 
 // Seen red: it was told as erased, and what was connected meanwhile stayed. At other moments a foreign key ended the erasure, and
 // a live copy that no connection had was left: from then on each connect was an error of ours.
@@ -23,16 +16,23 @@ test.each([
 ])("who %s while the tenant is erased is erased as well, and may connect afterwards", async (_, andDisconnects) => {
   const as = { tenant: `leaves-${andDisconnects}` };
   await connect(service, simulator, as);
-  const gate = database.dataSource.createQueryRunner();
-  await gate.query("SELECT pg_advisory_lock(1)");
-  const parts = { database: new Database(database.dataSource), clock: systemClock, logger: createLogger("silent") };
+  await recordMeeting(service, ["somebody@quellwerk.example"], {}, as);
+  await noJobIsDue(database);
   const tenantId = await database.tenantId(as.tenant);
+  const holder = database.dataSource.createQueryRunner();
+  await holder.startTransaction();
+  await holder.query("SELECT 1 FROM meeting WHERE tenant_id = $1 FOR UPDATE", [tenantId]);
+  const parts = {
+    database: new Database(database.dataSource, { reach: await reachOf(database.dataSource) }),
+    clock: systemClock,
+    logger: createLogger("silent"),
+  };
   const erasing = eraseTenant(parts, tenantId, new AbortController().signal);
   await until("the erasure is under way", async () => (await database.lockWaits()).length > 0);
   expect(await connect(service, simulator, as)).toHaveProperty("connection");
   if (andDisconnects) await service.ask("mutation { disconnect { __typename } }", {}, as);
-  await gate.query("SELECT pg_advisory_unlock(1)");
-  await gate.release();
+  await holder.commitTransaction();
+  await holder.release();
   await erasing;
   await noJobIsDue(database);
   expect((await rowsOfTenant(database, as.tenant)).map(({ table }) => table)).toEqual(["public.audit_event"]);
