@@ -62,6 +62,7 @@ export interface GapSummary {
 @Index("sync_run_one_open", ["tenantId"], { unique: true, where: "state IN ('QUEUED', 'RUNNING')" })
 @Index("sync_run_by_time", ["tenantId", "queuedAt", "id"])
 @Index("sync_run_by_age", ["queuedAt"])
+@Index("sync_run_by_end", ["tenantId", "finishedAt"])
 @Check("sync_run_kind", "kind IN ('FULL', 'INCREMENTAL', 'RECONCILE')")
 @Check("sync_run_state", "state IN ('QUEUED', 'RUNNING', 'SUCCEEDED', 'FAILED', 'CANCELLED')")
 export class SyncRunRow extends OfTenant {

@@ -17,8 +17,9 @@ const MEETINGS_A_TURN = 20;
 const TENANTS_A_LOOK = 200;
 
 /** SQL: the meetings whose time to be brought up to date is now, from $1 to $2. What matches no record has nothing to read. */
-const isSoon = (copyId: string) => `m.refreshed_at IS NULL AND m.starts_at > $1 AND m.starts_at <= $2 AND EXISTS (
-    SELECT 1 FROM matched_record r WHERE r.tenant_id = m.tenant_id AND r.copy_id = ${copyId} AND r.meeting_id = m.id)`;
+const IS_NEAR = "m.refreshed_at IS NULL AND m.starts_at > $1 AND m.starts_at <= $2";
+const isReadable = (copyId: string) => `r.tenant_id = m.tenant_id AND r.copy_id = ${copyId} AND r.meeting_id = m.id`;
+const isSoon = (copyId: string) => `${IS_NEAR} AND EXISTS (SELECT 1 FROM matched_record r WHERE ${isReadable(copyId)})`;
 
 /** The parameters of `isSoon`. */
 export const soonAt = (now: Date): [after: Date, until: Date] => [
@@ -26,12 +27,16 @@ export const soonAt = (now: Date): [after: Date, until: Date] => [
   new Date(now.getTime() + REFRESH_BEFORE_MS),
 ];
 
-/** SQL: tenants with such a meeting, of whom no run is open nor has ended since $3. */
+/**
+ * SQL: tenants with such a meeting, of whom no run is open nor has ended since $3. Each by an index of its own: by one condition
+ * all runs that are kept were gone through for each meeting, and by an EXISTS half of what all meetings of the tenant made readable.
+ */
 export const TENANTS_WITH_MEETINGS_SOON = `
   WITH soon AS MATERIALIZED (
-    SELECT m.tenant_id FROM meeting m JOIN connection c ON c.tenant_id = m.tenant_id
-    WHERE c.state = 'CONNECTED' AND ${isSoon("c.copy_id")} AND NOT EXISTS (
-      SELECT 1 FROM sync_run r WHERE r.tenant_id = m.tenant_id AND (r.state IN ('QUEUED', 'RUNNING') OR r.finished_at > $3))
+    SELECT m.tenant_id FROM meeting m JOIN connection c ON c.tenant_id = m.tenant_id JOIN matched_record r ON ${isReadable("c.copy_id")}
+    WHERE c.state = 'CONNECTED' AND ${IS_NEAR}
+      AND NOT EXISTS (SELECT 1 FROM sync_run o WHERE o.tenant_id = m.tenant_id AND o.state IN ('QUEUED', 'RUNNING'))
+      AND NOT EXISTS (SELECT 1 FROM sync_run e WHERE e.tenant_id = m.tenant_id AND e.finished_at > $3)
   )
   SELECT DISTINCT tenant_id AS "tenantId" FROM soon LIMIT ${TENANTS_A_LOOK}`;
 

@@ -161,7 +161,7 @@ CREATE TABLE sync_run (
 );
 CREATE UNIQUE INDEX sync_run_one_open ON sync_run (tenant_id) WHERE state IN ('QUEUED', 'RUNNING');
 CREATE INDEX sync_run_by_time ON sync_run (tenant_id, queued_at, id);
-CREATE INDEX sync_run_by_age ON sync_run (queued_at);
+CREATE INDEX sync_run_by_age ON sync_run (queued_at); CREATE INDEX sync_run_by_end ON sync_run (tenant_id, finished_at);
 
 CREATE TABLE sync_step (
   tenant_id bigint NOT NULL,
