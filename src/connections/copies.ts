@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { CrmCurrentUser } from "../crm/parsing/records";
 import type { CopyScope, Database, TenantScope } from "../database/database";
 import { enqueueJob, hasLiveJob, type JobKind } from "../database/jobs";
-import { inBatches } from "../database/keyset";
+import { inBatches } from "../database/upsert";
 import { SyncedCopyRow } from "../entities/connection";
 import { ERASED } from "../platform/email-address";
 import type { Logger } from "../platform/logger";

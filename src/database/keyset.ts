@@ -175,39 +175,41 @@ const ROWS_A_WINDOW = 1_000;
 /** Behind the first of these keys and up to the second; null: from the first row, to the last. */
 type Window = readonly [after: object | null, last: object | null];
 
-const isBehind = ({ table, keys }: KeyedTable, comparison: ">" | "<=", parameter: string) =>
-  `(${parameter}::jsonb IS NULL OR (${keys.join(", ")}) ${comparison} (
-    SELECT ${keys.map((key) => `k.${key}`).join(", ")} FROM jsonb_populate_record(NULL::${table}, ${parameter}) k))`;
-
-/** SQL: whether a row is of the window. $3 and $4: its keys. */
-export const isWithin = (of: KeyedTable): string => `${isBehind(of, ">", "$3")} AND ${isBehind(of, "<=", "$4")}`;
-
-/** A tenant's rows of a table, in pieces that one statement looks through in little time. */
-export async function* windowsOf({ tenantId, rows }: TenantScope, of: KeyedTable): AsyncGenerator<Window> {
-  const { table, keys } = of;
-  for (let after: object | null = null; ; ) {
-    const [end]: { last: object }[] = await rows<{ last: object }>(
-      `SELECT to_jsonb(k) AS last FROM (SELECT ${keys.join(", ")} FROM ${table}
-         WHERE tenant_id = $1 AND ${isBehind(of, ">", "$2")}
-         ORDER BY ${keys.join(", ")} OFFSET ${ROWS_A_WINDOW - 1} LIMIT 1) k`,
-      [tenantId, after],
-      { last: "json" },
-    );
-    yield [after, end?.last ?? null];
-    if (!end) return;
-    after = end.last;
-  }
+/** An index begins at a key only behind the tenant's column, which has its one value; and with no OR beside it. */
+function isBehind({ table, keys }: KeyedTable, comparison: ">" | "<=", key: object | null, parameter: string): string {
+  if (key === null) return `${parameter}::jsonb IS NULL`;
+  const own = keys.filter((name) => name !== "tenant_id" || keys.length === 1);
+  return `(${own}) ${comparison} (SELECT ${own.map((name) => `k.${name}`)} FROM jsonb_populate_record(NULL::${table}, ${parameter}) k)`;
 }
 
-/** Rows a statement: small enough to hold no lock for long. */
-const BATCH = 1_000;
-
 /**
- * Repeats a statement on a batch of rows until it finds none. It gives those that it has found: of them it passes by what
- * another transaction changes at this moment, which it finds again. @returns how many it has found
+ * SQL: whether a row is of the window. $3 and $4: its keys. In their order, and no more than a window has with what came
+ * meanwhile: PostgreSQL knows not how few those are, and read all of a tenant's rows for each window.
  */
-export async function inBatches(change: (batch: number) => Promise<{ length: number }>): Promise<number> {
-  let found = 0;
-  for (let batch = BATCH; batch > 0; found += batch) batch = (await change(BATCH)).length;
-  return found;
+export const isWithin = (of: KeyedTable, [after, last]: Window): string =>
+  `(${of.keys}) IN (SELECT ${of.keys} FROM ${of.table} WHERE tenant_id = $1 AND ${isBehind(of, ">", after, "$3")}
+    AND ${isBehind(of, "<=", last, "$4")} ORDER BY ${of.keys} LIMIT ${2 * ROWS_A_WINDOW})`;
+
+/** For a transaction, which keeps no plan of other values: rows are looked up by their keys, however many it seems there are. */
+const BY_KEYS = `SELECT set_config('enable_' || way, 'off', true) FROM unnest(ARRAY['hashjoin', 'mergejoin', 'seqscan', 'bitmapscan', 'sort']) way`;
+
+/** Statements on the rows of a window. */
+export const inWindow = <T>({ transaction }: TenantScope, work: (rows: TenantScope["rows"]) => Promise<T>) =>
+  transaction(async ({ rows }) => rows(BY_KEYS).then(() => work(rows)));
+
+async function endBehind(scope: TenantScope, of: KeyedTable, after: object | null): Promise<object | null> {
+  const sql = `SELECT to_jsonb(k) AS last FROM (SELECT ${of.keys} FROM ${of.table}
+    WHERE tenant_id = $1 AND ${isBehind(of, ">", after, "$2")} ORDER BY ${of.keys} OFFSET ${ROWS_A_WINDOW - 1} LIMIT 1) k`;
+  const [end] = await inWindow(scope, (rows) => rows<{ last: object }>(sql, [scope.tenantId, after], { last: "json" }));
+  return end?.last ?? null;
+}
+
+/** A tenant's rows of a table, in pieces that one statement looks through in little time. */
+export async function* windowsOf(scope: TenantScope, of: KeyedTable): AsyncGenerator<Window> {
+  let after: object | null = null;
+  do {
+    const last = await endBehind(scope, of, after);
+    yield [after, last];
+    after = last;
+  } while (after);
 }

@@ -156,3 +156,16 @@ export async function forgetOld(
     );
   await forEachLogged(old, forget, logger);
 }
+
+/** Rows a statement: small enough to hold no lock for long. */
+const ROWS_A_BATCH = 1_000;
+
+/**
+ * Repeats a statement on a batch of rows until it finds none. It gives those that it has found: of them it passes by what
+ * another transaction changes at this moment, which it finds again. @returns how many it has found
+ */
+export async function inBatches(change: (batch: number) => Promise<{ length: number }>): Promise<number> {
+  let found = 0;
+  for (let batch = ROWS_A_BATCH; batch > 0; found += batch) batch = (await change(ROWS_A_BATCH)).length;
+  return found;
+}

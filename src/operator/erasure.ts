@@ -6,7 +6,8 @@ import { lockConnection, moveToNotConnected } from "../connections/connection";
 import { eraseTexts, holdCopyToJudge, purgeCopy, retireCopy } from "../connections/copies";
 import type { KeepOut } from "../connections/keep-out";
 import type { Database, TenantScope } from "../database/database";
-import { inBatches, isWithin, windowsOf } from "../database/keyset";
+import { inWindow, isWithin, windowsOf } from "../database/keyset";
+import { inBatches } from "../database/upsert";
 import { ConnectionRow, CredentialRow, SyncedCopyRow } from "../entities/connection";
 import { CrmUserRow } from "../entities/crm-company";
 import { isOfTenants, type Texts, textsOf } from "../entities/index";
@@ -104,11 +105,12 @@ async function eraseMentions(scope: TenantScope, texts: Texts, pair: Patterns): 
     return `${name} = regexp_replace(${name}::text, ${patternFor(column)}, '\\1${ERASED}', 'gi')${isJson ? "::jsonb" : ""}`;
   });
   const stays = table === "field_write" ? `AND ${IS_SETTLED}` : "";
-  const sql = `UPDATE ${table} SET ${changes.join(", ")}
-    WHERE tenant_id = $1 AND ${isWithin(texts)} AND (${mentions(texts)}) ${stays} RETURNING 1 AS changed`;
   let erased = 0;
-  for await (const window of windowsOf(scope, texts))
-    erased += (await scope.rows(sql, [scope.tenantId, [pair], ...window])).length;
+  for await (const window of windowsOf(scope, texts)) {
+    const sql = `UPDATE ${table} SET ${changes.join(", ")}
+      WHERE tenant_id = $1 AND ${isWithin(texts, window)} AND (${mentions(texts)}) ${stays} RETURNING 1 AS changed`;
+    erased += (await inWindow(scope, (rows) => rows(sql, [scope.tenantId, [pair], ...window]))).length;
+  }
   return erased;
 }
 

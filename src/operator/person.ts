@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import type { Database, TenantScope } from "../database/database";
-import { isWithin, windowsOf } from "../database/keyset";
+import { inWindow, isWithin, windowsOf } from "../database/keyset";
 import { type Texts, textsOf } from "../entities/index";
 import {
   ERASED,
@@ -17,6 +17,8 @@ import { shownInTerminal } from "./checks";
 
 /** Attendees that are looked at with one statement; addresses are compared as matching does, which SQL cannot. */
 const ATTENDEES_A_READ = 5_000;
+/** Before all meetings. */
+const NIL = "00000000-0000-0000-0000-000000000000";
 /** The CRM may hold a person twice; an address that stands at more is a department's. */
 const MOST_RECORDS_A_COPY = 3;
 /** Rows of one kind in an export; what is beyond is said in it. */
@@ -211,8 +213,9 @@ async function readUnclear(
   for (const [table, text] of Object.entries(UNCLEAR))
     for await (const window of windowsOf(scope, { table, keys: ["copy_id", "crm_id"] })) {
       const sql = `SELECT DISTINCT person_id AS id FROM ${table}
-        WHERE tenant_id = $1 AND ${isWithin({ table, keys: ["copy_id", "crm_id"] })} AND person_id IS NOT NULL AND ${text} ~* ANY ($2::text[])`;
-      found.push(...(await scope.rows<{ id: number }>(sql, [scope.tenantId, patterns, ...window], { id: "number" })));
+        WHERE tenant_id = $1 AND ${isWithin({ table, keys: ["copy_id", "crm_id"] }, window)} AND person_id IS NOT NULL AND ${text} ~* ANY ($2::text[])`;
+      const asked = [scope.tenantId, patterns, ...window];
+      found.push(...(await inWindow(scope, (rows) => rows<{ id: number }>(sql, asked, { id: "number" }))));
     }
   const held = await scope.rows<{ id: number }>(
     "SELECT DISTINCT crm_id AS id FROM person WHERE tenant_id = $1 AND crm_id = ANY ($2)",
@@ -270,22 +273,29 @@ interface Attendance {
   copyId: number | null;
 }
 
+/** Of all meetings, one page after the other: a plan that is kept for them must find its place by their key. */
 async function readAttendances({ tenantId, rows }: TenantScope, mailboxes: ReadonlySet<string>): Promise<Attendance[]> {
-  const found: Attendance[] = [];
-  for (let last: Attendance | null | undefined = null; last !== undefined; ) {
-    const page: Attendance[] = await rows<Attendance>(
-      `SELECT meeting_id AS "meetingId", position, email, name, CASE WHEN match_rule LIKE 'EMAIL%' THEN person_id END AS "personId",
-         (SELECT m.copy_id FROM meeting_match m WHERE m.tenant_id = $1 AND m.meeting_id = t.meeting_id) AS "copyId"
-       FROM meeting_attendee t
-       WHERE t.tenant_id = $1 AND ($2::uuid IS NULL OR (meeting_id, position) > ($2, $3::integer))
+  type Attendee = Omit<Attendance, "copyId">;
+  const found: Attendee[] = [];
+  let last: Pick<Attendee, "meetingId" | "position"> | undefined = { meetingId: NIL, position: -1 };
+  while (last) {
+    const page: Attendee[] = await rows<Attendee>(
+      `SELECT meeting_id AS "meetingId", position, email, name, CASE WHEN match_rule LIKE 'EMAIL%' THEN person_id END AS "personId"
+       FROM meeting_attendee t WHERE t.tenant_id = $1 AND (meeting_id, position) > ($2::uuid, $3::integer)
        ORDER BY meeting_id, position LIMIT ${ATTENDEES_A_READ}`,
-      [tenantId, last?.meetingId ?? null, last?.position ?? 0],
-      { meetingId: "text", position: "number", email: "text", name: "text", personId: "number", copyId: "number" },
+      [tenantId, last.meetingId, last.position],
+      { meetingId: "text", position: "number", email: "text", name: "text", personId: "number" },
     );
     found.push(...page.filter(({ email }) => isOf({ mailboxes }, email)));
     last = page.length < ATTENDEES_A_READ ? undefined : page.at(-1);
   }
-  return found;
+  const matches = await rows<{ meetingId: string; copyId: number | null }>(
+    `SELECT meeting_id AS "meetingId", copy_id AS "copyId" FROM meeting_match WHERE tenant_id = $1 AND meeting_id = ANY ($2::uuid[])`,
+    [tenantId, found.map(({ meetingId }) => meetingId)],
+    { meetingId: "text", copyId: "number" },
+  );
+  const copies = new Map(matches.map(({ meetingId, copyId }) => [meetingId, copyId]));
+  return found.map((one) => ({ ...one, copyId: copies.get(one.meetingId) ?? null }));
 }
 
 /** Which of a pair of patterns is for a column. */
@@ -377,12 +387,10 @@ async function readMentions(scope: TenantScope, texts: Texts, patterns: readonly
   const shown = [...keys, ...names].join(", ");
   const said: unknown[] = [];
   for await (const window of windowsOf(scope, texts)) {
-    const found = await scope.rows<{ row: unknown }>(
-      `SELECT to_jsonb(said) AS row FROM (SELECT ${shown} FROM ${table}
-       WHERE tenant_id = $1 AND ${isWithin(texts)} AND (${mentions(texts)})) said`,
-      [scope.tenantId, patterns, ...window],
-      { row: "json" },
-    );
+    const sql = `SELECT to_jsonb(said) AS row FROM (SELECT ${shown} FROM ${table}
+      WHERE tenant_id = $1 AND ${isWithin(texts, window)} AND (${mentions(texts)})) said`;
+    const asked = [scope.tenantId, patterns, ...window];
+    const found = await inWindow(scope, (rows) => rows<{ row: unknown }>(sql, asked, { row: "json" }));
     said.push(...found.map(({ row }) => row));
     if (said.length > MOST_OF_A_KIND) break;
   }

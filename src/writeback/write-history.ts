@@ -1,6 +1,7 @@
 import type { TenantScope } from "../database/database";
-import { inBatches, type ListOrder, type Page, type PageRequest, readPageOf, type Step } from "../database/keyset";
+import { type ListOrder, type Page, type PageRequest, readPageOf, type Step } from "../database/keyset";
 import { rowsById } from "../database/rows";
+import { inBatches } from "../database/upsert";
 import type { FieldWriteRow, NoteWriteRow, WriteReceipt } from "../entities/writeback";
 import { DAY_MS } from "../platform/clock";
 import type { Patterns } from "../platform/email-address";
