@@ -178,7 +178,8 @@ export const COMPANY =
  */
 export const isOurNote = (note: string) => {
   const receipts = `note_write w WHERE w.tenant_id = $1 AND w.crm_company_id = ${COMPANY}`;
-  return `(EXISTS (SELECT 1 FROM ${receipts} AND w.crm_note_id = ${note}.crm_id)
+  // With OFFSET each is looked up by its id: without it all of the tenant's receipts were read, for a note or two.
+  return `(EXISTS (SELECT 1 FROM ${receipts} AND w.crm_note_id = ${note}.crm_id OFFSET 0)
     OR EXISTS (SELECT 1 FROM ${receipts} AND w.state IN ('SENDING', 'UNKNOWN')
       AND strpos(${note}.content, w.reference) > 0)
     OR right(${note}.content, ${LAST_LINE_LETTERS}) ~ '${LAST_LINE}')`;

@@ -121,12 +121,16 @@ export interface MatchedIds {
   organizationId: number | null;
 }
 
+/** SQL: what one meeting made readable. Each by itself: of many at once, or joined, a kept plan goes through all of a large copy's. */
+export const readableBy = (meetingId: string) => `(SELECT * FROM matched_record t
+  WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.meeting_id = ${meetingId} OFFSET 0)`;
+
 /** All that meetings made readable, certain or not, held or not. */
 export function readMatchedIds({ tenantId, copyId, rows }: CopyScope, meetingIds: Ids<string>): Promise<MatchedIds[]> {
   const idOf = (entity: MatchedEntity) => `CASE r.entity WHEN '${entity}' THEN r.crm_id END`;
   return rows<MatchedIds>(
     `SELECT r.meeting_id AS "meetingId", ${idOf("DEAL")} AS "dealId", ${idOf("PERSON")} AS "personId", ${idOf("ORGANIZATION")} AS "organizationId"
-     FROM matched_record r WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.meeting_id = ANY ($3)`,
+     FROM unnest($3::uuid[]) AS one (id) CROSS JOIN LATERAL ${readableBy("one.id")} r`,
     [tenantId, copyId, meetingIds],
     { meetingId: "text", dealId: "number", personId: "number", organizationId: "number" },
   );
@@ -297,11 +301,9 @@ export function readOtherDeals(
     DealRow,
     `SELECT found.*, parent.id AS meeting_id FROM unnest($3::uuid[]) AS parent (id)
      CROSS JOIN LATERAL (
-       SELECT t.* FROM matched_record r
-       JOIN deal t ON t.tenant_id = $1 AND t.copy_id = r.copy_id AND t.crm_id = r.crm_id
-       WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.entity = 'DEAL' AND r.meeting_id = parent.id
-         AND NOT EXISTS (SELECT 1 FROM meeting_match mm
-           WHERE mm.tenant_id = $1 AND mm.meeting_id = parent.id AND mm.copy_id = $2 AND mm.deal_id = t.crm_id)
+       SELECT t.* FROM ${readableBy("parent.id")} r JOIN deal t ON t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = r.crm_id
+       WHERE r.entity = 'DEAL' AND NOT EXISTS (
+         SELECT 1 FROM ${matchesOf("ARRAY[parent.id]")} own WHERE own.copy_id = $2 AND own.deal_id = t.crm_id OFFSET 0)
        ORDER BY t.status <> 'open', t.update_time DESC NULLS LAST, t.crm_id DESC LIMIT ${MOST_OTHER_DEALS}
      ) found`,
     [scope.tenantId, scope.copyId, meetingIds],

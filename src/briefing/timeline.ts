@@ -8,7 +8,7 @@ import { EARLIEST_BEGIN, HAPPENED_AT, HAPPENED_ON, LAST_END_OF_DAY, ZONE } from 
 import type { ContactKind } from "./quiet/facts";
 import { calendarIn } from "./quiet/rules";
 import { beginOf, contactAt, isAhead } from "./quiet/situation";
-import { type Mails, OF_PARENT, type OfParent } from "./records";
+import { type Mails, OF_PARENT, type OfParent, readableBy } from "./records";
 
 /** A contact with a buyer. The person may be one who is not readable. */
 export interface InteractionRow {
@@ -47,9 +47,19 @@ const NEWEST_FIRST = "ORDER BY at DESC, kind, crm_id DESC, meeting_id";
 /** SQL: those without a time have an order of their own: where in the others' they belong only the zone tells. */
 const PLACE = `row_number() OVER (PARTITION BY day IS NULL ${NEWEST_FIRST}) AS place`;
 
-/** SQL: what hangs on a parent, by the key that it has: for NULL PostgreSQL looks nowhere. */
-const ACTIVITIES = `(SELECT * FROM ${rowsOf("activity", "deal_id", "parent.deal")} of_deal
-  UNION ALL SELECT * FROM ${rowsOf("activity", "person_id", "parent.person")} of_person OFFSET 0)`;
+/**
+ * SQL: the done activities of a parent, by the key that it has, that may be among its latest: of tens of thousands only these are
+ * read. When they began the zone tells, but no later than half a day behind their order, and no sooner than so many of them.
+ */
+const activitiesOf = (column: string, value: string) => {
+  const own = `SELECT a.* FROM activity a WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.${column} = ${value}`;
+  return `(SELECT a.* FROM (
+      SELECT CASE count(*) WHEN $4 THEN min(LEAST(${HAPPENED_AT}, ${HAPPENED_ON} - ${EARLIEST_BEGIN})) - ${EARLIEST_BEGIN} ELSE '-infinity' END AS at
+      FROM (${own} AND a.happened_at IS NOT NULL ORDER BY a.happened_at DESC LIMIT $4) a) since
+    CROSS JOIN LATERAL (${own} AND a.happened_at >= since.at ORDER BY a.happened_at DESC OFFSET 0) a)`;
+};
+const ACTIVITIES = `(SELECT * FROM ${activitiesOf("deal_id", "parent.deal")} of_deal
+  UNION ALL SELECT * FROM ${activitiesOf("person_id", "parent.person")} of_person)`;
 
 const LATEST = "ORDER BY parent_id DESC, add_time DESC, crm_id DESC";
 const notesOf = (column: string, value: string) => `SELECT ${column} AS parent_id, add_time, crm_id, person_id, content
@@ -67,7 +77,7 @@ const PARENTS = `SELECT DISTINCT entity, id, CASE entity WHEN 'DEAL' THEN id END
 const CONTACTS = `SELECT parent.entity, parent.id, own.* FROM (${PARENTS}) parent CROSS JOIN LATERAL (
     SELECT kind, at, day, person_id, crm_id, meeting_id FROM (SELECT *, ${PLACE} FROM (
       SELECT 'ACTIVITY', ${HAPPENED_AT}, ${HAPPENED_ON}, a.person_id, a.crm_id, NULL::uuid
-      FROM ${ACTIVITIES} a WHERE a.happened_at IS NOT NULL
+      FROM ${ACTIVITIES} a
       UNION ALL SELECT 'NOTE', n.add_time, NULL, n.person_id, n.crm_id, NULL
       FROM ${NOTES} n
       UNION ALL SELECT 'MEETING', m.at, NULL, m.person_id, 0, m.id FROM ${MEETINGS} m
@@ -75,8 +85,7 @@ const CONTACTS = `SELECT parent.entity, parent.id, own.* FROM (${PARENTS}) paren
 
 /** SQL: the deal that a meeting is about, or while that is not certain all that it could be; and its attendees that are known persons. */
 const AROUND = `SELECT own.meeting_id, parent.* FROM ${matchesOf("$3")} own CROSS JOIN LATERAL (
-    SELECT 'DEAL', d.crm_id FROM ${rowsOf("matched_record", "meeting_id", "own.meeting_id")} r
-    CROSS JOIN LATERAL ${rowsOf("deal", "crm_id", "r.crm_id")} d
+    SELECT 'DEAL', d.crm_id FROM ${readableBy("own.meeting_id")} r CROSS JOIN LATERAL ${rowsOf("deal", "crm_id", "r.crm_id")} d
     WHERE r.entity = 'DEAL' AND r.crm_id = coalesce(own.deal_id, r.crm_id)
     UNION SELECT 'PERSON', b.person_id FROM meeting_attendee b
     WHERE b.tenant_id = $1 AND b.meeting_id = own.meeting_id AND b.person_id IS NOT NULL

@@ -1,0 +1,101 @@
+import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
+import { readMatchedIds } from "../../src/briefing/records";
+import { readContacts } from "../../src/briefing/timeline";
+import type { CopyScope } from "../../src/database/database";
+import { inWindow, isWithin, windowsOf } from "../../src/database/keyset";
+import { soonAt, TENANTS_WITH_MEETINGS_SOON } from "../../src/sync/schedule-rows";
+import { reading, settled } from "../support/blocks";
+import { useDatabase } from "../support/world";
+
+/** PostgreSQL's statistics are those of all tenants, and most are small. */
+const SMALL = { tenants: 200, of: 20 };
+const LARGE = 6_000;
+/** A few of each index, and one of each table. */
+const FEW = 40;
+
+const each = "generate_series(1, $2::int) g";
+const id = "md5($1::bigint || ':' || g)::uuid";
+const ago = "now() - g * interval '1 hour'";
+/** A third of what was done is with person 1, and so is the first meeting; half of what is planned is of the last deals. */
+const FILL = [
+  "INSERT INTO synced_copy (tenant_id, id, crm_company_id, crm_user_id, state, created_at) SELECT $1, 1, 1, 1, 'LIVE', now() WHERE $2 > 0",
+  "INSERT INTO connection (tenant_id, state, state_changed_at, copy_id) SELECT $1, 'CONNECTED', now(), 1 WHERE $2 > 0",
+  `INSERT INTO meeting (tenant_id, id, external_id, title, starts_at, owner_email, owner_key, search_text, recorded_by, recorded_at)
+   SELECT $1, ${id}, g, '', CASE g WHEN 1 THEN now() + interval '1 minute' ELSE ${ago} END, '', '', '', '', now() FROM ${each}`,
+  `INSERT INTO meeting_attendee (tenant_id, meeting_id, position, email, side, match_status, match_reason, person_id, candidate_ids, organization_status)
+   SELECT $1, ${id}, 0, 'p@buyer.example', 'BUYER', 'MATCHED', '', g, '{}', 'NONE' FROM ${each}`,
+  `INSERT INTO meeting_match (tenant_id, meeting_id, copy_id, starts_at, status, reason, deal_id, candidates, matched_at, fingerprint)
+   SELECT $1, ${id}, 1, ${ago}, 'MATCHED', '', g, '[]', now(), '' FROM ${each}`,
+  `INSERT INTO matched_record SELECT $1, 1, entity, g, ${id} FROM ${each}, unnest(ARRAY['DEAL', 'PERSON']) entity`,
+  `INSERT INTO deal (tenant_id, copy_id, crm_id, title, status, organization_id, participants_due, participants_known, custom_fields)
+   SELECT $1, 1, g, '', 'open', g, false, true, '{}' FROM ${each}`,
+  `INSERT INTO activity (tenant_id, copy_id, crm_id, subject, type, deal_id, person_id, participant_ids, due_at, due_has_time, done, done_at, happened_at)
+   SELECT $1, 1, g, 'A call', 'call', g, CASE g % 3 WHEN 0 THEN 1 ELSE g END, '{}', ${ago}, g % 2 = 0, g % 4 > 0, ${ago}, CASE WHEN g % 4 > 0 THEN ${ago} END FROM ${each}`,
+  `INSERT INTO note SELECT $1, 1, g, 'A note', 1, g, g, NULL, ${ago} FROM ${each}`,
+  `INSERT INTO note_write (tenant_id, id, idempotency_key, input_hash, meeting_id, copy_id, crm_company_id, entity, target_id, state, crm_note_id, requested_by, requested_at, reference)
+   SELECT $1, ${id}, 'key-' || g, '', ${id}, 1, 1, 'DEAL', 1, 'WRITTEN', 1000000 + g, 'u', ${ago}, g FROM ${each}`,
+  `INSERT INTO sync_run (tenant_id, id, copy_id, kind, state, queued_at, finished_at)
+   SELECT $1, ${id}, 1, 'INCREMENTAL', 'SUCCEEDED', ${ago}, ${ago} FROM ${each}`,
+];
+const TABLES = FILL.flatMap((sql) => /^INSERT INTO (\w+)/.exec(sql)?.[1] ?? []);
+
+const database = useDatabase();
+let tenantId: number;
+let meetingId: string;
+
+beforeAll(async () => {
+  for (let index = 0; index <= SMALL.tenants; index += 1) {
+    tenantId = await database.tenantId(`tenant-${index}`);
+    for (const sql of FILL) await database.query(sql, [tenantId, index < SMALL.tenants ? SMALL.of : LARGE]);
+  }
+  const [first] = await database.query<{ id: string }>("SELECT md5($1::bigint || ':1') :: uuid AS id", [tenantId]);
+  meetingId = first?.id ?? "";
+  await settled(database, TABLES);
+}, 300_000);
+
+// Seen red, all of them by plans that are kept for tenants of every size: all of the person's activities were opened; all that
+// any meeting made readable was gone through; all that is planned was, for each deal.
+test.each<[string, string[], (copy: CopyScope) => Promise<unknown[]>]>([
+  ["a timeline: activities", ["activity"], (copy) => readContacts(copy, [meetingId], 5, new Date())],
+  ["a timeline: matches", ["matched_record"], (copy) => readContacts(copy, [meetingId], 5, new Date())],
+  ["what a meeting made readable", ["matched_record"], (copy) => readMatchedIds(copy, [meetingId])],
+  ["silence", ["activity"], async (copy) => [await readQuietFacts(copy, [3, 4], new Date())]],
+])("%s are found without the tenant's others", async (_what, tables, read) => {
+  const { blocks } = await reading(database, tables, tenantId, read);
+  expect(blocks).toBeGreaterThan(0);
+  expect(blocks).toBeLessThan(FEW);
+});
+
+// Seen red: for each meeting all of its tenant's runs were gone through.
+test("meetings that begin soon are found without the runs of before", async () => {
+  const now = new Date();
+  const { blocks, found } = await reading(database, ["sync_run"], tenantId, async ({ rows }) => {
+    await rows("RESET ROLE");
+    return rows(TENANTS_WITH_MEETINGS_SOON, [...soonAt(now), new Date(now.getTime() - 60_000)]);
+  });
+  expect(found).toHaveLength(200);
+  expect(blocks).toBeLessThan(10 * SMALL.tenants);
+});
+
+// Seen red: each window read all of the tenant's rows.
+test("all rows of a table are looked through once, in windows", async () => {
+  const of = { table: "activity", keys: ["tenant_id", "copy_id", "crm_id"] };
+  const { found } = await reading(database, ["activity"], tenantId, async (copy) => {
+    await copy.rows("SET LOCAL plan_cache_mode = auto");
+    const ids: number[] = [];
+    for await (const window of windowsOf(copy, of)) {
+      const sql = `SELECT crm_id AS id FROM activity WHERE tenant_id = $1 AND ${isWithin(of, window)} AND subject ~* $2`;
+      const asked = [tenantId, "call", ...window];
+      ids.push(
+        ...(await inWindow(copy, (rows) => rows<{ id: number }>(sql, asked, { id: "number" }))).map(
+          ({ id: crmId }) => crmId,
+        ),
+      );
+    }
+    const opened =
+      "SELECT (idx_tup_fetch + seq_tup_read)::int AS rows FROM pg_stat_xact_user_tables WHERE relname = 'activity'";
+    return { ids, opened: (await copy.rows<{ rows: number }>(opened, [], { rows: "number" }))[0]?.rows };
+  });
+  expect(found.ids.sort((a, b) => a - b)).toEqual(Array.from({ length: LARGE }, (_, index) => index + 1));
+  expect(found.opened).toBeLessThan(6 * LARGE);
+});
