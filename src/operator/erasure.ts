@@ -63,12 +63,8 @@ export async function erasePerson(
 }
 
 /** Looks for the person again once nothing more of the person is stored. */
-async function keepPersonOut(
-  { keepOut, clock, logger }: ErasingParts,
-  scope: TenantScope,
-  address: string,
-  said?: Said,
-): Promise<Person> {
+async function keepPersonOut(parts: ErasingParts, scope: TenantScope, address: string, said?: Said): Promise<Person> {
+  const { keepOut, clock, logger } = parts;
   const person = await findPerson(scope, address, said);
   await scope.transaction(async (held) => {
     await keepOut.add(held, person, clock());
