@@ -96,12 +96,7 @@ const LATEST_NOTE = `SELECT ARRAY[${ms("n.add_time")}, -n.crm_id] FROM note n
   WHERE n.tenant_id = $1 AND n.copy_id = $2 AND n.deal_id BETWEEN d.crm_id AND d.crm_id AND NOT ${isOurNote("n")}
   ORDER BY n.deal_id DESC, n.add_time DESC, n.crm_id LIMIT 1`;
 
-/**
- * IS TRUE keeps other indexes out, of activities that are done or are not: among small tenants a plan that was made for any of them
- * went through all that a large one has planned, for each deal.
- *
- * A first mail that is to be replaced by an earlier one is none any more: what is judged is what will be read.
- */
+/** A first mail that is to be replaced by an earlier one is none any more: what is judged is what will be read. */
 const ENDS = `SELECT 'INCOMING_MAIL' AS kind, NULL AS type, true AS with_person, mails.incoming AS latest, NULL::bigint[] AS earliest
   UNION ALL
   SELECT 'OUTGOING_MAIL', NULL, true, mails.outgoing, mails.first_of_ours
@@ -112,7 +107,7 @@ const ENDS = `SELECT 'INCOMING_MAIL' AS kind, NULL AS type, true AS with_person,
     ${earliest("a.crm_id", "a.day", "a.at")} FILTER (WHERE a.at >= coalesce(d.add_time, '-infinity'))
   FROM (SELECT a.type, a.crm_id, ${HAPPENED_ON} AS day, ${HAPPENED_AT} AS at,
           coalesce(a.person_id = ANY (people.ids) OR a.participant_ids && people.ids, false) AS with_person
-        FROM ${rowsOf("activity", "deal_id", "d.crm_id")} a WHERE (a.happened_at IS NOT NULL) IS TRUE) a
+        FROM ${rowsOf("activity", "deal_id", "d.crm_id")} a WHERE a.happened_at IS NOT NULL) a
   GROUP BY a.type, a.with_person, a.day IS NULL, ${DAY_OF_ADDING}
   UNION ALL
   SELECT 'NOTE', NULL, false, (${LATEST_NOTE}), NULL`;
@@ -142,7 +137,7 @@ const PLANNED = `SELECT coalesce(json_agg(json_build_array(p.whole_day, p.first,
         FROM (SELECT a.crm_id, a.due_at, NOT a.due_has_time AS whole_day,
                 CASE WHEN a.due_at > $3 - ${LAST_END_OF_DAY} THEN floor(date_part('epoch', a.due_at) / ${APART_SECONDS}) END AS part
               FROM ${rowsOf("activity", "deal_id", "d.crm_id")} a
-              WHERE (a.happened_at IS NULL) IS TRUE AND NOT a.done AND a.due_at IS NOT NULL) u
+              WHERE a.happened_at IS NULL AND NOT a.done AND a.due_at IS NOT NULL) u
         GROUP BY u.whole_day, u.part ORDER BY u.part NULLS FIRST LIMIT ${MOST_AHEAD}) p`;
 
 /** SQL over `deals`: by deal what others say of it, looked up. */
