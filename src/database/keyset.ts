@@ -188,7 +188,7 @@ function isBehind({ table, keys }: KeyedTable, comparison: ">" | "<=", key: obje
  */
 export const isWithin = (of: KeyedTable, [after, last]: Window): string =>
   `(${of.keys}) IN (SELECT ${of.keys} FROM ${of.table} WHERE tenant_id = $1 AND ${isBehind(of, ">", after, "$3")}
-    AND ${isBehind(of, "<=", last, "$4")} ORDER BY ${of.keys} LIMIT ${2 * ROWS_A_WINDOW})`;
+    AND ${isBehind(of, "<=", last, "$4")} ORDER BY ${of.keys} LIMIT ${10 * ROWS_A_WINDOW})`;
 
 /** For a transaction, which keeps no plan of other values: rows are looked up by their keys, however many it seems there are. */
 const BY_KEYS = `SELECT set_config('enable_' || way, 'off', true) FROM unnest(ARRAY['hashjoin', 'mergejoin', 'seqscan', 'bitmapscan', 'sort']) way`;

@@ -1,6 +1,7 @@
 import { readMatchedIds } from "../../src/briefing/records";
 import { readContacts } from "../../src/briefing/timeline";
-import type { CopyScope } from "../../src/database/database";
+import { type CopyScope, Database } from "../../src/database/database";
+import { inWindow, isWithin, windowsOf } from "../../src/database/keyset";
 import { soonAt, TENANTS_WITH_MEETINGS_SOON } from "../../src/sync/schedule-rows";
 import { reading, settled } from "../support/blocks";
 import { useDatabase } from "../support/world";
@@ -72,4 +73,18 @@ test("meetings that begin soon are found without the runs of before", async () =
   });
   expect(found).toHaveLength(200);
   expect(blocks).toBeLessThan(10 * SMALL.tenants);
+});
+
+// Seen red with: a window that begins at the last row of the one before.
+test("all rows of a table are looked through once, in windows", async () => {
+  const of = { table: "activity", keys: ["tenant_id", "copy_id", "crm_id"] };
+  const scope = new Database(database.dataSource).tenant(tenantId);
+  const seen: number[] = [];
+  for await (const window of windowsOf(scope, of)) {
+    const sql = `SELECT crm_id AS id FROM activity WHERE tenant_id = $1 AND ${isWithin(of, window)} AND subject ~* $2`;
+    const asked = [tenantId, "call", ...window];
+    const found = await inWindow(scope, (rows) => rows<{ id: number }>(sql, asked, { id: "number" }));
+    seen.push(...found.map(({ id: crmId }) => crmId).sort((a, b) => a - b));
+  }
+  expect(seen).toEqual(Array.from({ length: LARGE }, (_, index) => index + 1));
 });
