@@ -9,13 +9,12 @@ import type { CopyScope, TenantScope } from "../database/database";
 import { jsonRows, upsertPage } from "../database/upsert";
 import { NOTE_UPSERT, NoteRow, noteRow } from "../entities/records";
 import { NoteWriteRow } from "../entities/writeback";
-import { HOUR_MS } from "../platform/clock";
 import { accepted, type Outcome, refused } from "../platform/errors";
 import { type Keyring, UnsealError } from "../platform/keyring";
 import { isLinkOut, safeHtml } from "../platform/safe-html";
 import { inSlice } from "../platform/work";
 import { type LookedUp, LookUps, mayMissReceipts } from "./look-ups";
-import { certainFailureOf, type Found, inSight, verdictOf, type WriteFailure } from "./outcomes";
+import { certainFailureOf, type Found, inSight, isLateByAnyClock, verdictOf, type WriteFailure } from "./outcomes";
 import { makeReceipts, NOTE } from "./receipts";
 import { type AskedTarget, type ChoiceRefusal, holdTargets, type TargetsRefusal, targetOf } from "./targets";
 import {
@@ -214,11 +213,6 @@ const NOT_FOUND: WriteFailure = {
   message: "The CRM's answer was lost, and the CRM has no such note. Write it again with a new idempotency key.",
 };
 
-/** Before one look that can prove an absence so many have waited, by the database's clock. */
-const LOOKS_BEFORE_PROOF = 3;
-/** Machines whose clocks are wrong are off by minutes: so late it is late by any of them. */
-const LATE_BY_ANY_CLOCK_MS = HOUR_MS;
-
 async function findAgain(
   { keepOut, keyring }: NoteWritesParts,
   { receipt, copyId, api, begunAt, sentAt }: LookedUp<NoteWriteRow>,
@@ -228,9 +222,7 @@ async function findAgain(
   const { note, complete } = await search(api, receipt, references);
   if (note) return written(keepOut, note.id, note, copyId);
   if (verdictOf(sentAt, { begunAt, found: false, complete }) === "UNKNOWN") return null;
-  // The clock of who looks may be ahead of that of who has sent.
-  const isEarly = begunAt.getTime() < sentAt.getTime() + LATE_BY_ANY_CLOCK_MS;
-  if (receipt.lookUps < LOOKS_BEFORE_PROOF && isEarly) return null;
+  if (!isLateByAnyClock(sentAt, begunAt, receipt.lookUps)) return null;
   // Asked after the look: a record that is merged while it goes on is no longer shown at its end.
   const isShown = await api.isShown({ entity: receipt.entity, id: receipt.targetId });
   return isShown ? { outcome: { state: "FAILED", failure: NOT_FOUND } } : null;

@@ -5,7 +5,7 @@ import { OAuthError } from "../crm/oauth";
 import type { CrmRecordRef } from "../crm/parsing/fields";
 import type { TenantScope } from "../database/database";
 import type { StoredWriteErrorCode } from "../entities/writeback";
-import { MINUTE_MS, SECOND_MS } from "../platform/clock";
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../platform/clock";
 import { ServiceError } from "../platform/errors";
 import { UnsealError } from "../platform/keyring";
 
@@ -137,7 +137,7 @@ export const AWAITED_MS = 25 * SECOND_MS;
 /** What the CRM took in may show so much later; a complete look that begins after it and finds nothing is proof. */
 export const SETTLED_AFTER_MS = 3 * MINUTE_MS;
 
-/** Between one look-up and the next, counted from the end of the sending; the fourth can prove an absence. */
+/** Between one look-up and the next, counted from the end of the sending. They are waited for by the database's clock. */
 const PAUSES_S = [5, 25, 60, 95, 300, 900, 3_600, 10_800];
 const LONGEST_PAUSE_S = 21_600;
 
@@ -164,3 +164,12 @@ export function verdictOf(sentAt: Date, look: Look): "WRITTEN" | "ABSENT" | "UNK
   const lateEnough = look.begunAt.getTime() >= sentAt.getTime() + SETTLED_AFTER_MS;
   return lateEnough && look.complete ? "ABSENT" : "UNKNOWN";
 }
+
+/** Before one look that can prove an absence so many have waited. */
+const LOOKS_BEFORE_PROOF = 3;
+/** Machines whose clocks are wrong are off by minutes: so late it is late by any of them. */
+const LATE_BY_ANY_CLOCK_MS = HOUR_MS;
+
+/** Whether a look came late enough also where the clock of who looks is ahead of that of who has sent. @param lookUps before it */
+export const isLateByAnyClock = (sentAt: Date, begunAt: Date, lookUps: number): boolean =>
+  lookUps >= LOOKS_BEFORE_PROOF || begunAt.getTime() >= sentAt.getTime() + LATE_BY_ANY_CLOCK_MS;

@@ -3,6 +3,7 @@ import { CrmError, failureOfStatus } from "../../src/crm/errors";
 import { OAuthError } from "../../src/crm/oauth";
 import {
   certainFailureOf,
+  isLateByAnyClock,
   NotSentInTimeError,
   nextLookUp,
   SETTLED_AFTER_MS,
@@ -65,6 +66,12 @@ describe("what a look-up says of it", () => {
     ["not found, a moment too early", { ...whole, begunAt: msLater(SETTLED_AFTER_MS - 1) }, "UNKNOWN"],
     ["not found on the pages that could be read", { ...whole, complete: false }, "UNKNOWN"],
   ])("%s", (_, look, verdict) => expect(verdictOf(SENT_AT, look)).toBe(verdict));
+
+  test.each([
+    ["the fourth look is late by any clock", SETTLED_AFTER_MS, 3, true],
+    ["an earlier one is not, whatever the clock of who looks says", SETTLED_AFTER_MS + 5 * 60_000, 2, false],
+    ["but for an hour, which no clock is off", 60 * 60_000, 0, true],
+  ])("%s", (_, ms, lookUps, isLate) => expect(isLateByAnyClock(SENT_AT, msLater(ms), lookUps)).toBe(isLate));
 
   test("an absence can be proven by the fourth look-up, pauses grow to six hours, and nothing is looked for after a day", () => {
     const pauses: number[] = [];
