@@ -134,14 +134,12 @@ export async function purgeCopy(
   const scope = database.tenant(tenantId);
   const retired = { tenantId, id: copyId, state: "RETIRED" as const };
   if (!(await scope.typed((orm) => orm.existsBy(SyncedCopyRow, retired)))) return;
+  const goesOn = () => {
+    if (stop.aborted) throw new Error("the purge was stopped and goes on later");
+  };
   let deleted = 0;
   for (const table of copyTables(database)) {
-    for (let found = true; found; ) {
-      if (stop.aborted) throw new Error("the purge was stopped and goes on later");
-      const batch = await deleteBatch(scope, table, copyId);
-      deleted += batch;
-      found = batch > 0;
-    }
+    deleted += await inBatches(scope, { table, where: "copy_id = $2", parameters: [copyId], size: BATCH }, goesOn);
   }
   await scope.typed((orm) => orm.delete(SyncedCopyRow, retired));
   logger.info({ tenantId, copyId, deleted }, "a retired copy was purged");
@@ -159,22 +157,10 @@ function copyTables({ tables }: Database): string[] {
     .map(({ tableName }) => tableName);
 }
 
-/** @returns how many rows were found: what another purge deletes at this moment as well, whose batch is not the last */
-async function deleteBatch({ tenantId, rows }: TenantScope, table: string, copyId: number): Promise<number> {
-  const found = await rows(
-    `WITH batch AS MATERIALIZED (SELECT ctid FROM ${table} WHERE tenant_id = $1 AND copy_id = $2 LIMIT ${BATCH}),
-       gone AS (DELETE FROM ${table} WHERE tenant_id = $1 AND ctid = ANY (ARRAY (SELECT ctid FROM batch)))
-     SELECT 1 AS found FROM batch`,
-    [tenantId, copyId],
-  );
-  return found.length;
-}
-
 /** What the CRM has in words of activities and notes that hang on a person. The rows stay: when there was contact is the deal's. */
-export async function eraseTexts({ tenantId, rows }: TenantScope, copyId: number, crmId: number): Promise<number> {
+export async function eraseTexts(scope: TenantScope, copyId: number, crmId: number): Promise<number> {
   let erased = 0;
-  for (const change of [ACTIVITIES, NOTES])
-    erased += await inBatches((batch) => rows(change, [tenantId, copyId, crmId, batch]));
+  for (const texts of [ACTIVITIES, NOTES]) erased += await inBatches(scope, { ...texts, parameters: [copyId, crmId] });
   return erased;
 }
 
@@ -189,20 +175,16 @@ export function withoutText(content: string): string {
 }
 const WITHOUT_TEXT = `'${ERASED}' || coalesce(' ' || substring(right(content, ${LAST_LINE_LETTERS}) from '${LAST_LINE}'), '')`;
 
-const ACTIVITIES = `
-  WITH batch AS MATERIALIZED (
-    SELECT ctid FROM activity WHERE tenant_id = $1 AND copy_id = $2 AND (person_id = $3 OR $3 = ANY (participant_ids))
-      AND subject <> '${ERASED}' LIMIT $4),
-  erased AS (
-    UPDATE activity SET subject = '${ERASED}' WHERE tenant_id = $1 AND ctid = ANY (ARRAY (SELECT ctid FROM batch)))
-  SELECT 1 AS found FROM batch`;
-const NOTES = `
-  WITH batch AS MATERIALIZED (
-    SELECT ctid FROM note WHERE tenant_id = $1 AND copy_id = $2 AND person_id = $3 AND content <> ${WITHOUT_TEXT} LIMIT $4),
-  erased AS (
-    UPDATE note SET content = ${WITHOUT_TEXT}, shown_html = NULL, shown_text = NULL, shown_cut = NULL, shown_rules = NULL
-    WHERE tenant_id = $1 AND ctid = ANY (ARRAY (SELECT ctid FROM batch)))
-  SELECT 1 AS found FROM batch`;
+const ACTIVITIES = {
+  table: "activity",
+  where: `copy_id = $2 AND (person_id = $3 OR $3 = ANY (participant_ids)) AND subject <> '${ERASED}'`,
+  set: `subject = '${ERASED}'`,
+};
+const NOTES = {
+  table: "note",
+  where: `copy_id = $2 AND person_id = $3 AND content <> ${WITHOUT_TEXT}`,
+  set: `content = ${WITHOUT_TEXT}, shown_html = NULL, shown_text = NULL, shown_cut = NULL, shown_rules = NULL`,
+};
 
 export interface RematchProgress {
   done: number;

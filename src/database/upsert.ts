@@ -2,7 +2,7 @@ import type { EntityMetadata, ObjectLiteral, ObjectType } from "typeorm";
 import { DAY_MS, MINUTE_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import { forEachLogged } from "../platform/work";
-import type { CopyScope, Database } from "./database";
+import type { CopyScope, Database, TenantScope } from "./database";
 import { rowsOfEach } from "./rows";
 
 /** A synced row without the two that lead its key. An instant is text, as the CRM's parser gives it: the statement casts it. */
@@ -160,12 +160,35 @@ export async function forgetOld(
 /** Rows a statement: small enough to hold no lock for long. */
 const ROWS_A_BATCH = 1_000;
 
+interface Batched {
+  table: string;
+  /** SQL: which rows, by the parameters behind the tenant's. */
+  where: string;
+  parameters?: readonly unknown[];
+  /** SQL: what they are changed to; absent: they are deleted. */
+  set?: string;
+  size?: number;
+}
+
 /**
- * Repeats a statement on a batch of rows until it finds none. It gives those that it has found: of them it passes by what
- * another transaction changes at this moment, which it finds again. @returns how many it has found
+ * Changes a tenant's rows a batch a statement, until none is found. Of those that it has found a statement passes by what
+ * another transaction changes at this moment, which the next one finds again.
+ * @param before called before each statement; it throws what ends the work
+ * @returns how many were found
  */
-export async function inBatches(change: (batch: number) => Promise<{ length: number }>): Promise<number> {
+export async function inBatches(
+  { tenantId, rows }: TenantScope,
+  { table, where, parameters = [], set, size = ROWS_A_BATCH }: Batched,
+  before: () => void = () => undefined,
+): Promise<number> {
+  const sql = `WITH batch AS MATERIALIZED (SELECT ctid FROM ${table} WHERE tenant_id = $1 AND (${where}) LIMIT ${size}),
+      changed AS (${set ? "UPDATE" : "DELETE FROM"} ${table} ${set ? `SET ${set}` : ""}
+        WHERE tenant_id = $1 AND ctid = ANY (ARRAY (SELECT ctid FROM batch)))
+    SELECT 1 AS found FROM batch`;
   let found = 0;
-  for (let batch = ROWS_A_BATCH; batch > 0; found += batch) batch = (await change(ROWS_A_BATCH)).length;
+  for (let batch = size; batch > 0; found += batch) {
+    before();
+    batch = (await rows(sql, [tenantId, ...parameters])).length;
+  }
   return found;
 }

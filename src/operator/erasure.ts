@@ -22,6 +22,7 @@ import { findPerson, isOf, mentions, type Person, patternFor, type Said } from "
 
 /** Meetings that are matched again for one synced person. */
 const MOST_KNOWN = 1_000;
+
 export interface ErasingParts {
   database: Database;
   keepOut: KeepOut;
@@ -83,16 +84,12 @@ export function letPersonIn({ database, keepOut, clock, logger }: ErasingParts, 
 }
 
 /** A person's record that was kept aside is the person's, whatever else it holds. */
-const dropRejected = ({ tenantId, rows }: TenantScope, patterns: readonly Patterns[]) =>
-  inBatches((batch) =>
-    rows(
-      `WITH batch AS MATERIALIZED (
-         SELECT ctid FROM rejected_record WHERE tenant_id = $1 AND resource = 'PERSONS' AND payload::text ~* ANY ($2::text[]) LIMIT $3),
-       gone AS (DELETE FROM rejected_record WHERE tenant_id = $1 AND ctid = ANY (ARRAY (SELECT ctid FROM batch)))
-       SELECT 1 AS found FROM batch`,
-      [tenantId, patterns.map(([, inJson]) => inJson), batch],
-    ),
-  );
+const dropRejected = (scope: TenantScope, patterns: readonly Patterns[]) =>
+  inBatches(scope, {
+    table: "rejected_record",
+    where: "resource = 'PERSONS' AND payload::text ~* ANY ($2::text[])",
+    parameters: [patterns.map(([, inJson]) => inJson)],
+  });
 
 async function eraseMentions(scope: TenantScope, texts: Texts, pair: Patterns): Promise<number> {
   const { table, columns } = texts;
@@ -197,11 +194,7 @@ export async function eraseTenant(parts: TenantParts, tenantId: number, stop: Ab
   let gone = 0;
   for (const { tableName: table } of database.tables.filter(isOfTenants)) {
     if (table === "synced_copy" || LAST.includes(table)) continue;
-    const kept = table === "audit_event" ? ` AND NOT ${PROOF}` : "";
-    const sql = `WITH batch AS MATERIALIZED (SELECT ctid FROM ${table} WHERE tenant_id = $1${kept} LIMIT $2),
-        gone AS (DELETE FROM ${table} WHERE tenant_id = $1 AND ctid = ANY (ARRAY (SELECT ctid FROM batch)))
-      SELECT 1 AS found FROM batch`;
-    gone += await inBatches((batch) => scope.rows(sql, [tenantId, batch]));
+    gone += await inBatches(scope, { table, where: table === "audit_event" ? `NOT ${PROOF}` : "true" });
   }
   const isErased = gone === 0 && (await scope.transaction((held) => endTenant(held, parts)));
   return gone + (isErased ? 0 : await eraseTenant(parts, tenantId, stop));

@@ -156,23 +156,20 @@ export async function reduceReceipts(
   now: Date,
 ): Promise<{ receipts: number; unsettled: number }> {
   const { tenantId, rows } = scope;
-  const of = [tenantId, records.map(({ copyId }) => copyId), records.map(({ crmId }) => crmId)];
+  const of = [records.map(({ copyId }) => copyId), records.map(({ crmId }) => crmId)];
   const own = `entity = 'PERSON' AND (copy_id, target_id) IN (SELECT * FROM unnest($2::bigint[], $3::bigint[]))`;
   await rows(
     `UPDATE field_write SET value_goes = true
      WHERE tenant_id = $1 AND value IS NOT NULL AND NOT ${IS_SETTLED} AND (${own} OR value::text ~* ANY ($4::text[]))
      RETURNING 1 AS changed`,
-    [...of, patterns.map(([, inJson]) => inJson)],
+    [tenantId, ...of, patterns.map(([, inJson]) => inJson)],
   );
-  const settled = await inBatches((batch) =>
-    rows(
-      `WITH batch AS MATERIALIZED (
-         SELECT ctid FROM field_write WHERE tenant_id = $1 AND value IS NOT NULL AND ${own} AND ${IS_SETTLED} LIMIT $4),
-       gone AS (UPDATE field_write SET value = NULL WHERE tenant_id = $1 AND ctid = ANY (ARRAY (SELECT ctid FROM batch)))
-       SELECT 1 AS found FROM batch`,
-      [...of, batch],
-    ),
-  );
+  const settled = await inBatches(scope, {
+    table: "field_write",
+    where: `value IS NOT NULL AND ${own} AND ${IS_SETTLED}`,
+    parameters: of,
+    set: "value = NULL",
+  });
   const receipts = settled + (await dropHopeless(scope, now));
   const left = await rows(`SELECT 1 AS one FROM field_write WHERE tenant_id = $1 AND ${IS_GOING}`, [tenantId]);
   return { receipts, unsettled: left.length };
