@@ -11,7 +11,7 @@ import { createLogger } from "../../src/platform/logger";
 import { RUNS_KEPT_MS, readRunStatus, readRunsById, sweepRuns } from "../../src/sync/run-history";
 import { NOTE } from "../../src/writeback/receipts";
 import { NEWEST_WRITE, readReceipts, readWrites } from "../../src/writeback/write-history";
-import { reading, settled } from "../support/blocks";
+import { fillTenants, MEETING_ID, reading } from "../support/blocks";
 import { useDatabase } from "../support/world";
 
 /** What a page shows a little of may be thousands in a large company; PostgreSQL plans for the average one, which is small. */
@@ -19,9 +19,8 @@ const SMALL = { tenants: 400, of: 10 };
 const LARGE = 3_000;
 
 const each = "generate_series(1, $2::int) g";
-const id = "md5($1::bigint || ':' || g)::uuid";
 const at = "now() - g * interval '1 hour'";
-const RECEIPT = `$1, ${id}, 'key-' || g, '', ${id}, 1, 1, 'DEAL', 1, 'FAILED', 'u', ${at} FROM ${each}`;
+const RECEIPT = `$1, ${MEETING_ID}, 'key-' || g, '', ${MEETING_ID}, 1, 1, 'DEAL', 1, 'FAILED', 'u', ${at} FROM ${each}`;
 /** Everything hangs on the first of what it can hang on. */
 const INSERTS = [
   `INSERT INTO synced_copy (tenant_id, id, crm_company_id, crm_user_id, state, created_at) SELECT $1, 1, 1, 1, 'LIVE', now() WHERE $2 > 0`,
@@ -41,11 +40,11 @@ const INSERTS = [
    SELECT $1, 1, g, '', 'call', 1, '{}', ${at}, true, g > 1, ${at}, CASE WHEN g > 1 THEN ${at} END FROM ${each}`,
   "UPDATE activity SET due_at = now() + interval '1 day' WHERE tenant_id = $1 AND NOT done AND $2 > 0",
   `INSERT INTO meeting (tenant_id, id, external_id, title, starts_at, owner_email, owner_key, search_text, recorded_by, recorded_at)
-   SELECT $1, ${id}, g, '', ${at}, '', '', '', '', now() FROM ${each}`,
+   SELECT $1, ${MEETING_ID}, g, '', ${at}, '', '', '', '', now() FROM ${each}`,
   `INSERT INTO meeting_match (tenant_id, meeting_id, copy_id, starts_at, status, reason, deal_id, candidates, matched_at, fingerprint)
-   SELECT $1, ${id}, 1, ${at}, 'MATCHED', '', 1, '[]', now(), '' FROM ${each}`,
-  `INSERT INTO matched_record SELECT $1, 1, entity, 1, ${id} FROM ${each}, unnest(ARRAY['DEAL', 'PERSON', 'ORGANIZATION']) entity WHERE g <= 3`,
-  `INSERT INTO sync_run (tenant_id, id, copy_id, kind, state, queued_at, finished_at) SELECT $1, ${id}, 1, 'INCREMENTAL', 'SUCCEEDED', ${at}, ${at} FROM ${each}`,
+   SELECT $1, ${MEETING_ID}, 1, ${at}, 'MATCHED', '', 1, '[]', now(), '' FROM ${each}`,
+  `INSERT INTO matched_record SELECT $1, 1, entity, 1, ${MEETING_ID} FROM ${each}, unnest(ARRAY['DEAL', 'PERSON', 'ORGANIZATION']) entity WHERE g <= 3`,
+  `INSERT INTO sync_run (tenant_id, id, copy_id, kind, state, queued_at, finished_at) SELECT $1, ${MEETING_ID}, 1, 'INCREMENTAL', 'SUCCEEDED', ${at}, ${at} FROM ${each}`,
   `INSERT INTO note_write (tenant_id, id, idempotency_key, input_hash, meeting_id, copy_id, crm_company_id, entity, target_id, state, requested_by, requested_at, reference)
    SELECT ${RECEIPT.replace(" FROM", ", g FROM")}`,
   `INSERT INTO field_write (tenant_id, id, idempotency_key, input_hash, meeting_id, copy_id, crm_company_id, entity, target_id, state, requested_by, requested_at, position, field_key, value)
@@ -58,13 +57,7 @@ let tenantId: number;
 let meetingId: string;
 
 beforeAll(async () => {
-  for (let index = 0; index <= SMALL.tenants; index += 1) {
-    tenantId = await database.tenantId(`tenant-${index}`);
-    for (const sql of INSERTS) await database.query(sql, [tenantId, index < SMALL.tenants ? SMALL.of : LARGE]);
-  }
-  const [first] = await database.query<{ id: string }>("SELECT md5($1::bigint || ':1') :: uuid AS id", [tenantId]);
-  meetingId = first?.id ?? "";
-  await settled(database, TABLES);
+  ({ tenantId, meetingId } = await fillTenants(database, INSERTS, { small: SMALL, large: LARGE }));
 }, 300_000);
 
 const newest = { first: 5, after: null, order: NEWEST_WRITE };

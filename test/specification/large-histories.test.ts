@@ -3,7 +3,7 @@ import { readContacts } from "../../src/briefing/timeline";
 import { type CopyScope, Database } from "../../src/database/database";
 import { inWindow, isWithin, windowsOf } from "../../src/database/keyset";
 import { soonAt, TENANTS_WITH_MEETINGS_SOON } from "../../src/sync/schedule-rows";
-import { reading, settled } from "../support/blocks";
+import { fillTenants, MEETING_ID, reading } from "../support/blocks";
 import { useDatabase } from "../support/world";
 
 /** PostgreSQL's statistics are those of all tenants, and most are small. */
@@ -13,43 +13,35 @@ const LARGE = 6_000;
 const FEW = 40;
 
 const each = "generate_series(1, $2::int) g";
-const id = "md5($1::bigint || ':' || g)::uuid";
 const ago = "now() - g * interval '1 hour'";
 /** A third of what was done is with person 1, and so is the first meeting; half of what is planned is of the last deals. */
 const FILL = [
   "INSERT INTO synced_copy (tenant_id, id, crm_company_id, crm_user_id, state, created_at) SELECT $1, 1, 1, 1, 'LIVE', now() WHERE $2 > 0",
   "INSERT INTO connection (tenant_id, state, state_changed_at, copy_id) SELECT $1, 'CONNECTED', now(), 1 WHERE $2 > 0",
   `INSERT INTO meeting (tenant_id, id, external_id, title, starts_at, owner_email, owner_key, search_text, recorded_by, recorded_at)
-   SELECT $1, ${id}, g, '', CASE g WHEN 1 THEN now() + interval '1 minute' ELSE ${ago} END, '', '', '', '', now() FROM ${each}`,
+   SELECT $1, ${MEETING_ID}, g, '', CASE g WHEN 1 THEN now() + interval '1 minute' ELSE ${ago} END, '', '', '', '', now() FROM ${each}`,
   `INSERT INTO meeting_attendee (tenant_id, meeting_id, position, email, side, match_status, match_reason, person_id, candidate_ids, organization_status)
-   SELECT $1, ${id}, 0, 'p@buyer.example', 'BUYER', 'MATCHED', '', g, '{}', 'NONE' FROM ${each}`,
+   SELECT $1, ${MEETING_ID}, 0, 'p@buyer.example', 'BUYER', 'MATCHED', '', g, '{}', 'NONE' FROM ${each}`,
   `INSERT INTO meeting_match (tenant_id, meeting_id, copy_id, starts_at, status, reason, deal_id, candidates, matched_at, fingerprint)
-   SELECT $1, ${id}, 1, ${ago}, 'MATCHED', '', g, '[]', now(), '' FROM ${each}`,
-  `INSERT INTO matched_record SELECT $1, 1, entity, g, ${id} FROM ${each}, unnest(ARRAY['DEAL', 'PERSON']) entity`,
+   SELECT $1, ${MEETING_ID}, 1, ${ago}, 'MATCHED', '', g, '[]', now(), '' FROM ${each}`,
+  `INSERT INTO matched_record SELECT $1, 1, entity, g, ${MEETING_ID} FROM ${each}, unnest(ARRAY['DEAL', 'PERSON']) entity`,
   `INSERT INTO deal (tenant_id, copy_id, crm_id, title, status, organization_id, participants_due, participants_known, custom_fields)
    SELECT $1, 1, g, '', 'open', g, false, true, '{}' FROM ${each}`,
   `INSERT INTO activity (tenant_id, copy_id, crm_id, subject, type, deal_id, person_id, participant_ids, due_at, due_has_time, done, done_at, happened_at)
    SELECT $1, 1, g, 'A call', 'call', g, CASE g % 3 WHEN 0 THEN 1 ELSE g END, '{}', ${ago}, g % 2 = 0, g % 4 > 0, ${ago}, CASE WHEN g % 4 > 0 THEN ${ago} END FROM ${each}`,
   `INSERT INTO note SELECT $1, 1, g, 'A note', 1, g, g, NULL, ${ago} FROM ${each}`,
   `INSERT INTO note_write (tenant_id, id, idempotency_key, input_hash, meeting_id, copy_id, crm_company_id, entity, target_id, state, crm_note_id, requested_by, requested_at, reference)
-   SELECT $1, ${id}, 'key-' || g, '', ${id}, 1, 1, 'DEAL', 1, 'WRITTEN', 1000000 + g, 'u', ${ago}, g FROM ${each}`,
+   SELECT $1, ${MEETING_ID}, 'key-' || g, '', ${MEETING_ID}, 1, 1, 'DEAL', 1, 'WRITTEN', 1000000 + g, 'u', ${ago}, g FROM ${each}`,
   `INSERT INTO sync_run (tenant_id, id, copy_id, kind, state, queued_at, finished_at)
-   SELECT $1, ${id}, 1, 'INCREMENTAL', 'SUCCEEDED', ${ago}, ${ago} FROM ${each}`,
+   SELECT $1, ${MEETING_ID}, 1, 'INCREMENTAL', 'SUCCEEDED', ${ago}, ${ago} FROM ${each}`,
 ];
-const TABLES = FILL.flatMap((sql) => /^INSERT INTO (\w+)/.exec(sql)?.[1] ?? []);
 
 const database = useDatabase();
 let tenantId: number;
 let meetingId: string;
 
 beforeAll(async () => {
-  for (let index = 0; index <= SMALL.tenants; index += 1) {
-    tenantId = await database.tenantId(`tenant-${index}`);
-    for (const sql of FILL) await database.query(sql, [tenantId, index < SMALL.tenants ? SMALL.of : LARGE]);
-  }
-  const [first] = await database.query<{ id: string }>("SELECT md5($1::bigint || ':1') :: uuid AS id", [tenantId]);
-  meetingId = first?.id ?? "";
-  await settled(database, TABLES);
+  ({ tenantId, meetingId } = await fillTenants(database, FILL, { small: SMALL, large: LARGE }));
 }, 300_000);
 
 // Seen red, all of them by plans that are kept for tenants of every size: all of the person's activities were opened; all that

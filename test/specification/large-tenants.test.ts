@@ -1,11 +1,11 @@
 import { readMatches, readPreviousMeetings } from "../../src/briefing/meeting-rows";
 import { readGaps, readUnread } from "../../src/connections/completeness";
 import type { CopyScope } from "../../src/database/database";
-import { reading as readingBlocks, settled } from "../support/blocks";
+import { fillTenants, MEETING_ID, reading as readingBlocks } from "../support/blocks";
 import { useDatabase } from "../support/world";
 
 /** PostgreSQL's statistics are those of all tenants, and most are small. */
-const SMALL = { tenants: 200, meetings: 20 };
+const SMALL = { tenants: 200, of: 20 };
 const LARGE = 6_000;
 /** A few of each index, and one of each table. */
 const MOST_BLOCKS = 40;
@@ -15,26 +15,20 @@ const TABLES = ["meeting_match", "meeting", "deal", "matched_record"];
 const database = useDatabase();
 let tenantId: number;
 const each = "generate_series(1, $2::int) g";
-const id = "md5($1::bigint || ':' || g)::uuid";
 const startsAt = "now() - g * interval '1 hour'";
 const FILL = [
   "INSERT INTO synced_copy (tenant_id, id, crm_company_id, crm_user_id, state, created_at) SELECT $1, 1, 1, 1, 'LIVE', now() WHERE $2 > 0",
   `INSERT INTO meeting (tenant_id, id, external_id, title, starts_at, owner_email, owner_key, search_text, recorded_by, recorded_at)
-   SELECT $1, ${id}, g, '', ${startsAt}, '', '', '', '', now() FROM ${each}`,
+   SELECT $1, ${MEETING_ID}, g, '', ${startsAt}, '', '', '', '', now() FROM ${each}`,
   `INSERT INTO deal (tenant_id, copy_id, crm_id, title, status, participants_due, participants_known, custom_fields)
    SELECT $1, 1, g, '', 'open', false, true, '{}' FROM ${each}`,
   `INSERT INTO meeting_match (tenant_id, meeting_id, copy_id, starts_at, status, reason, deal_id, candidates, matched_at, fingerprint)
-   SELECT $1, ${id}, 1, ${startsAt}, 'MATCHED', '', g / 2, '[]', now(), '' FROM ${each}`,
-  `INSERT INTO matched_record SELECT $1, 1, CASE WHEN g = $2 THEN 'PERSON' ELSE 'DEAL' END, g / 2, ${id} FROM ${each}`,
+   SELECT $1, ${MEETING_ID}, 1, ${startsAt}, 'MATCHED', '', g / 2, '[]', now(), '' FROM ${each}`,
+  `INSERT INTO matched_record SELECT $1, 1, CASE WHEN g = $2 THEN 'PERSON' ELSE 'DEAL' END, g / 2, ${MEETING_ID} FROM ${each}`,
 ];
 
 beforeAll(async () => {
-  for (let index = 0; index <= SMALL.tenants; index += 1) {
-    tenantId = await database.tenantId(`tenant-${index}`);
-    const count = index < SMALL.tenants ? SMALL.meetings : LARGE;
-    for (const sql of FILL) await database.query(sql, [tenantId, count]);
-  }
-  await settled(database, TABLES);
+  ({ tenantId } = await fillTenants(database, FILL, { small: SMALL, large: LARGE }));
 });
 
 /** By what hangs on the tenant's last matched record of the kind. */

@@ -22,6 +22,35 @@ export async function settled(database: TestDatabase, tables: readonly string[])
     [before, now] = [now, await blocksOf(database, tables)];
 }
 
+/** SQL: the meeting of a number `g` of the tenant `$1`. */
+export const MEETING_ID = "md5($1::bigint || ':' || g)::uuid";
+
+export interface Sizes {
+  small: { tenants: number; of: number };
+  /** How many of each the last tenant has. */
+  large: number;
+}
+
+/**
+ * A large tenant among small ones. @param fill INSERTs; $1: the tenant, $2: how many of each
+ * @returns the large one, and its first meeting
+ */
+export async function fillTenants(database: TestDatabase, fill: readonly string[], { small, large }: Sizes) {
+  let tenantId = 0;
+  for (let index = 0; index <= small.tenants; index += 1) {
+    tenantId = await database.tenantId(`tenant-${index}`);
+    for (const sql of fill) await database.query(sql, [tenantId, index < small.tenants ? small.of : large]);
+  }
+  await settled(
+    database,
+    fill.flatMap((sql) => /^INSERT INTO (\w+)/.exec(sql)?.[1] ?? []),
+  );
+  const [first] = await database.query<{ id: string }>(`SELECT ${MEETING_ID} AS id FROM generate_series(1, 1) g`, [
+    tenantId,
+  ]);
+  return { tenantId, meetingId: first?.id ?? "" };
+}
+
 /** What a read of an operation, whose plans are made without its values, finds in copy 1 of a tenant, and how many blocks it looks at. */
 export async function reading<T>(
   database: TestDatabase,

@@ -51,6 +51,9 @@ export function serverUrl(database?: string): string {
 /** host:port of the nodes beside the server, where that is a Citus coordinator; none on any other. */
 export const workers = (): string[] => (process.env.CRM_TEST_WORKERS ?? "").split(",").filter(Boolean);
 
+/** A cluster's tables have none that look into another, and those that are distributed none at all. */
+export const hasTriggers = () => workers().length === 0;
+
 export const onServer = (sql: string) => on(serverUrl(), sql);
 
 export async function on(address: string, sql: string): Promise<Record<string, unknown>[]> {
