@@ -92,6 +92,7 @@ test("what changes while an older answer is still on its way is not missed", asy
   await slow.context().close();
   await rename("Renamed meanwhile", GHOSTED);
   await page.reload();
+  await rows().first().waitFor();
 });
 
 test("a deal takes a line or two: twenty of them are no long way", async () => {
@@ -102,6 +103,8 @@ test("a deal takes a line or two: twenty of them are no long way", async () => {
 
 test("a dot of the picture opens its deal by mouse, by touch and by keyboard, and gives the focus back", async () => {
   const dots = page.getByRole("list", { name: /deals by stage and days of silence/ }).getByRole("button");
+  // Drawn a moment after the rows, when the chart knows its width.
+  await dots.first().waitFor();
   expect(await dots.count()).toBe(await rows().count());
   await page.getByText(/dashed lines: quiet from .* days on, ghosted from 7 days on/).waitFor();
   const dot = dots.and(page.getByRole("button", { name: `${GHOSTED}: ghosted` }));
