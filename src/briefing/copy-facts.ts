@@ -1,4 +1,5 @@
 import type { CopyScope, TenantScope } from "../database/database";
+import { rowsOf, rowsOfEach } from "../database/rows";
 import type { LastDeal } from "../entities/meeting";
 import { companyDomainOf, mailboxOf } from "../platform/email-address";
 import {
@@ -14,6 +15,7 @@ import {
   WINDOW_MS,
 } from "./matching/facts";
 import type { ChoiceFact } from "./matching/match";
+import { matchesOf } from "./meeting-rows";
 
 /**
  * Reads what a copy holds that could belong to meetings: five statements, however many meetings and people.
@@ -108,8 +110,7 @@ function readDeals(
        SELECT d.crm_id AS deal_id, d.person_id FROM deal d
        WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.person_id = ANY ($3)
        UNION
-       SELECT x.deal_id, x.person_id FROM deal_participant x
-       WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.person_id = ANY ($3)
+       SELECT x.deal_id, x.person_id FROM ${rowsOfEach("deal_participant", "person_id", "$3::bigint[]")} x
      ), found AS (
        SELECT deal_id FROM taking_part
        UNION
@@ -120,10 +121,9 @@ function readDeals(
      )
      SELECT d.crm_id AS "crmId", d.status = 'open' AS "isOpen", d.add_time AS "addTime", d.won_time AS "wonTime",
        d.lost_time AS "lostTime", d.close_time AS "closeTime", d.owner_id AS "ownerId", d.organization_id AS "organizationId",
-       array_remove(array_agg(t.person_id), NULL) AS "personIds"
-     FROM found f JOIN deal d ON d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = f.deal_id
-     LEFT JOIN taking_part t ON t.deal_id = f.deal_id
-     GROUP BY d.tenant_id, d.copy_id, d.crm_id`,
+       coalesce(t.ids, '{}') AS "personIds"
+     FROM found f CROSS JOIN LATERAL ${rowsOf("deal", "crm_id", "f.deal_id")} d
+     LEFT JOIN (SELECT deal_id, array_agg(person_id) AS ids FROM taking_part GROUP BY deal_id) t ON t.deal_id = f.deal_id`,
     [tenantId, copyId, personIds, organizationIds, opened, closed, kept],
     {
       crmId: "number",
@@ -175,8 +175,8 @@ const READ_STORED = `
   SELECT m.meeting_id AS "meetingId", m.fingerprint, m.last_deal AS "lastDeal", m.deal_id AS "dealId", kept.deal_id AS "keptId",
     kept.by_user AS "byUser", EXISTS (
     SELECT 1 FROM synced_copy c JOIN deal d ON d.tenant_id = $1 AND d.copy_id = c.id
-    WHERE c.tenant_id = $1 AND c.id = $2 AND c.crm_company_id = kept.company_id AND d.crm_id = kept.deal_id) AS "isThere"
-  FROM meeting_match m LEFT JOIN LATERAL (
+    WHERE c.tenant_id = $1 AND c.id = $2 AND c.crm_company_id = kept.company_id AND d.crm_id = kept.deal_id OFFSET 0) AS "isThere"
+  FROM ${matchesOf("$3")} m LEFT JOIN LATERAL (
     SELECT m.chosen_deal_id AS deal_id, m.chosen_company_id AS company_id, true AS by_user
     WHERE m.chosen_deal_id IS NOT NULL
     UNION ALL
@@ -189,8 +189,7 @@ const READ_STORED = `
       AND w.crm_company_id = (SELECT c.crm_company_id FROM synced_copy c WHERE c.tenant_id = $1 AND c.id = $2)
       AND w.requested_at >= (m.last_deal ->> 'since')::timestamptz
     LIMIT 1
-  ) kept ON true
-  WHERE m.tenant_id = $1 AND m.meeting_id = ANY ($3)`;
+  ) kept ON true`;
 
 interface StoredRow extends Omit<StoredMatch, "kept"> {
   meetingId: string;

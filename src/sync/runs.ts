@@ -87,7 +87,7 @@ export async function extendLease(scope: TenantScope, run: ClaimedRun, now: Date
          AND EXISTS (SELECT 1 FROM connection c WHERE c.tenant_id = $1 AND c.copy_id = $4 AND c.state = 'CONNECTED')
        RETURNING 1
      )
-     SELECT EXISTS (SELECT 1 FROM matched_record m WHERE m.tenant_id = $1 AND m.copy_id = $4 AND m.entity = 'DEAL') AS "hasMatchedDeals",
+     SELECT (SELECT true FROM matched_record m WHERE m.tenant_id = $1 AND m.copy_id = $4 AND m.entity = 'DEAL' ORDER BY m.crm_id LIMIT 1) IS NOT NULL AS "hasMatchedDeals",
        EXISTS (SELECT 1 FROM kept_out_address k WHERE k.tenant_id = $1) AS "keepsOut"
      FROM extended WHERE ${ORDER_DECIDES}`,
     [scope.tenantId, run.runId, run.leaseId, run.copyId],

@@ -1,7 +1,9 @@
+import { findOutdated } from "../../src/briefing/match-meeting";
 import { readMatchedIds } from "../../src/briefing/records";
 import { readContacts } from "../../src/briefing/timeline";
 import { type CopyScope, Database } from "../../src/database/database";
 import { inWindow, isWithin, windowsOf } from "../../src/database/keyset";
+import { extendLease } from "../../src/sync/runs";
 import { soonAt, TENANTS_WITH_MEETINGS_SOON } from "../../src/sync/schedule-rows";
 import { fillTenants, MEETING_ID, reading } from "../support/blocks";
 import { useDatabase } from "../support/world";
@@ -27,6 +29,9 @@ const FILL = [
   `INSERT INTO matched_record SELECT $1, 1, entity, g, ${MEETING_ID} FROM ${each}, unnest(ARRAY['DEAL', 'PERSON']) entity`,
   `INSERT INTO deal (tenant_id, copy_id, crm_id, title, status, organization_id, participants_due, participants_known, custom_fields)
    SELECT $1, 1, g, '', 'open', g, false, true, '{}' FROM ${each}`,
+  "INSERT INTO person_address SELECT $1, 1, 'p' || g || '@buyer.example', g, 'p' || g || '@buyer.example' FROM generate_series(1, $2::int) g",
+  `INSERT INTO person (tenant_id, copy_id, crm_id, name, emails, phones, custom_fields) SELECT $1, 1, g, '', '[]', '[]', '{}' FROM ${each}`,
+  `INSERT INTO deal_participant SELECT $1, 1, g, g + p FROM ${each}, generate_series(0, 9) p`,
   `INSERT INTO activity (tenant_id, copy_id, crm_id, subject, type, deal_id, person_id, participant_ids, due_at, due_has_time, done, done_at, happened_at)
    SELECT $1, 1, g, 'A call', 'call', g, CASE g % 3 WHEN 0 THEN 1 ELSE g END, '{}', ${ago}, g % 2 = 0, g % 4 > 0, ${ago}, CASE WHEN g % 4 > 0 THEN ${ago} END FROM ${each}`,
   `INSERT INTO note SELECT $1, 1, g, 'A note', 1, g, g, NULL, ${ago} FROM ${each}`,
@@ -54,6 +59,36 @@ test.each<[string, string[], (copy: CopyScope) => Promise<unknown[]>]>([
   const { blocks } = await reading(database, tables, tenantId, read);
   expect(blocks).toBeGreaterThan(0);
   expect(blocks).toBeLessThan(FEW);
+});
+
+// Seen red: for each page of a sync the rows of the tenants before were gone through, and for each fifty meetings that are looked
+// at after it all matches of the tenant, all its deals, and everybody who takes part in one.
+test("what a page of a sync, and a look at a meeting after it, need of others is found without the rest", async () => {
+  const run = {
+    tenantId,
+    runId: meetingId,
+    leaseId: meetingId,
+    copyId: 1,
+    kind: "INCREMENTAL",
+    leaseUntil: new Date(),
+    toldAt: 0,
+  } as const;
+  const page = await reading(database, ["matched_record"], tenantId, async (copy) => {
+    await copy.rows("SET LOCAL plan_cache_mode = auto");
+    await copy.rows("UPDATE sync_run SET state = 'RUNNING', lease_id = id WHERE tenant_id = $1 AND id = $2", [
+      tenantId,
+      meetingId,
+    ]);
+    return extendLease(copy, run, new Date());
+  });
+  expect(page.found?.hasMatchedDeals).toBe(true);
+  expect(page.blocks).toBeLessThan(FEW);
+  const row = { id: meetingId, startsAt: new Date(), ownerEmail: "", cancelledAt: null };
+  const meeting = { row, attendees: [{ email: "p1@buyer.example", name: null }] };
+  const tables = ["meeting_match", "deal_participant", "deal", "person", "person_address", "activity", "organization"];
+  const look = await reading(database, tables, tenantId, (copy) => findOutdated(copy, [meeting]));
+  expect(look.found).toHaveLength(1);
+  expect(look.blocks).toBeLessThan(2 * FEW);
 });
 
 // Seen red: for each meeting all of its tenant's runs were gone through.
