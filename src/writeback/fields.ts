@@ -157,7 +157,7 @@ export class FieldWrites {
     return settled;
   }
 
-  /** Reads the record: a value that it does not hold three minutes after the sending was not written. */
+  /** Reads the record: a value that it does not hold long after the sending was not written. */
   async #findOut({ receipt, copyId, api, begunAt, sentAt }: LookedUp<FieldWriteRow>): Promise<Found | null> {
     const { tenantId, entity, targetId, fieldKey, value } = receipt;
     // First: of a record that cannot be read nothing is found out, and the list costs the company ten times as much.
@@ -166,7 +166,7 @@ export class FieldWrites {
     if (!list.ok) return null;
     const field = list.value.find(({ key }) => key === fieldKey);
     const found = field !== undefined && isApplied(field.type, value, seen.customFields[fieldKey]);
-    const verdict = verdictOf(sentAt, { begunAt, found, complete: true });
+    const verdict = verdictOf(sentAt, { begunAt, lookUps: receipt.lookUps, found, complete: true });
     if (verdict === "UNKNOWN") return null;
     const copy = (scope: TenantScope) => copyFields(scope, copyId, entity, seen);
     if (verdict === "WRITTEN") return { outcome: { state: "WRITTEN" }, copy };

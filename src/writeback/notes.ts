@@ -14,7 +14,7 @@ import { type Keyring, UnsealError } from "../platform/keyring";
 import { isLinkOut, safeHtml } from "../platform/safe-html";
 import { inSlice } from "../platform/work";
 import { type LookedUp, LookUps, mayMissReceipts } from "./look-ups";
-import { certainFailureOf, type Found, inSight, isLateByAnyClock, verdictOf, type WriteFailure } from "./outcomes";
+import { certainFailureOf, type Found, inSight, verdictOf, type WriteFailure } from "./outcomes";
 import { makeReceipts, NOTE } from "./receipts";
 import { type AskedTarget, type ChoiceRefusal, holdTargets, type TargetsRefusal, targetOf } from "./targets";
 import {
@@ -221,8 +221,7 @@ async function findAgain(
   const references = [receipt.reference, ...referencesOf(keyring, receipt.tenantId, receipt.idempotencyKey)];
   const { note, complete } = await search(api, receipt, references);
   if (note) return written(keepOut, note.id, note, copyId);
-  if (verdictOf(sentAt, { begunAt, found: false, complete }) === "UNKNOWN") return null;
-  if (!isLateByAnyClock(sentAt, begunAt, receipt.lookUps)) return null;
+  if (verdictOf(sentAt, { begunAt, lookUps: receipt.lookUps, found: false, complete }) === "UNKNOWN") return null;
   // Asked after the look: a record that is merged while it goes on is no longer shown at its end.
   const isShown = await api.isShown({ entity: receipt.entity, id: receipt.targetId });
   return isShown ? { outcome: { state: "FAILED", failure: NOT_FOUND } } : null;

@@ -149,20 +149,12 @@ export function nextLookUp(sentAt: Date, now: Date, lookUps: number, lookedForMs
 
 export interface Look {
   begunAt: Date;
+  /** Looks that came before it. */
+  lookUps: number;
   /** Whether the CRM holds what was sent. */
   found: boolean;
   /** Whether all that was to be looked at was read and understood. */
   complete: boolean;
-}
-
-/**
- * What a look-up shows of a write whose sending ended at `sentAt`. ABSENT is no proof by itself: the notes of a record that
- * is no longer shown are elsewhere, with the one into which it was merged, or nowhere.
- */
-export function verdictOf(sentAt: Date, look: Look): "WRITTEN" | "ABSENT" | "UNKNOWN" {
-  if (look.found) return "WRITTEN";
-  const lateEnough = look.begunAt.getTime() >= sentAt.getTime() + SETTLED_AFTER_MS;
-  return lateEnough && look.complete ? "ABSENT" : "UNKNOWN";
 }
 
 /** Before one look that can prove an absence so many have waited. */
@@ -170,6 +162,13 @@ const LOOKS_BEFORE_PROOF = 3;
 /** Machines whose clocks are wrong are off by minutes: so late it is late by any of them. */
 const LATE_BY_ANY_CLOCK_MS = HOUR_MS;
 
-/** Whether a look came late enough also where the clock of who looks is ahead of that of who has sent. @param lookUps before it */
-export const isLateByAnyClock = (sentAt: Date, begunAt: Date, lookUps: number): boolean =>
-  lookUps >= LOOKS_BEFORE_PROOF || begunAt.getTime() >= sentAt.getTime() + LATE_BY_ANY_CLOCK_MS;
+/**
+ * What a look-up shows of a write whose sending ended at `sentAt`, maybe by a clock that is behind that of who looks. ABSENT is no
+ * proof by itself: the notes of a record that is no longer shown are elsewhere, with the one into which it was merged, or nowhere.
+ */
+export function verdictOf(sentAt: Date, look: Look): "WRITTEN" | "ABSENT" | "UNKNOWN" {
+  if (look.found) return "WRITTEN";
+  const laterBy = look.begunAt.getTime() - sentAt.getTime();
+  const lateEnough = laterBy >= (look.lookUps >= LOOKS_BEFORE_PROOF ? SETTLED_AFTER_MS : LATE_BY_ANY_CLOCK_MS);
+  return lateEnough && look.complete ? "ABSENT" : "UNKNOWN";
+}

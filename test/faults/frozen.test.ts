@@ -2,12 +2,9 @@ import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Meetings } from "../../src/briefing/meetings";
 import { Disconnecting } from "../../src/connections/disconnecting";
-import { FieldMappings } from "../../src/connections/field-mappings";
-import { CrmApi } from "../../src/crm/api";
 import { SESSION_LIMITS } from "../../src/database/session-limits";
 import { SECOND_MS } from "../../src/platform/clock";
 import { cancelRuns } from "../../src/sync/runs";
-import { FieldWrites } from "../../src/writeback/fields";
 import { type DumpedRow, dumpDatabase } from "../support/dump";
 import { fieldOf, setMapping } from "../support/fields";
 import { askedNote, seller } from "../support/notes";
@@ -17,7 +14,7 @@ import { startService } from "../support/service";
 import { connect, noJobIsDue, recordMeeting, syncEnds, until } from "../support/stories";
 import { makeStale } from "../support/tokens";
 import { useCrm } from "../support/world";
-import { startWriteback, type Writeback } from "../support/writeback";
+import { fieldWritesOf, startWriteback, type Writeback } from "../support/writeback";
 
 // Seen red, 24 of 27, with what this is about taken out at once: no limits of sessions, no look before a request, no end of
 // an operation, late answers that count, a lost session that fails a run. Green all the same: a run frozen at "sent" and
@@ -263,12 +260,7 @@ test.each(ANSWERS)(
     const value = { entity: "DEAL" as const, targetId: null, target: null, value: `frozen at ${point}` };
     const asked = { meetingId, meeting, values: [value], idempotencyKey: `fields-${point}` };
     const freezing = await freeze("fields", point, { ASKED: asked });
-    const { database: db, http, crmBaseUrl, tokensOf, logger } = healthy.parts;
-    const apiOf = (tenantId: number, copyId: number) =>
-      new CrmApi({ http, baseUrl: crmBaseUrl, tokens: tokensOf(tenantId, copyId) });
-    const mappings = new FieldMappings({ database: db, apiOf, clock, logger });
-    const fields = new FieldWrites({ ...healthy.parts, mappings });
-    const again = await within(ANSWERED_WITHIN_MS, fields.write(await seller(database), asked));
+    const again = await within(ANSWERED_WITHIN_MS, fieldWritesOf(healthy).write(await seller(database), asked));
     expect(again).toMatchObject({ ok: true, value: [{ state: answer }] });
     expect(await freezing.thaw()).toMatchObject(LOST);
   },

@@ -2,6 +2,7 @@ import { useFieldStory } from "../support/field-story";
 import { patches, writeFields } from "../support/fields";
 import { startService } from "../support/service";
 import { connect, until } from "../support/stories";
+import { fieldWritesOf, startWriteback } from "../support/writeback";
 
 // Seen red with: an absence believed at once.
 
@@ -27,12 +28,12 @@ async function written(value: string): Promise<string> {
   simulator.log.clear();
   return row?.id ?? "";
 }
-/** Its answer was lost so long ago, and its next look is due. */
-async function unknown(id: string, minutesAgo: number): Promise<void> {
+/** Its answer was lost so long ago, and its next look, after so many, is due. */
+async function unknown(id: string, minutesAgo: number, lookUps = 3): Promise<void> {
   await database.query(
     `UPDATE field_write SET state = 'UNKNOWN', error_code = 'ANSWER_LOST', error_message = 'lost', settled_at = NULL,
-       sent_at = now() - make_interval(mins => $2), next_look_up_at = now() - interval '2 minutes' WHERE id = $1`,
-    [id, minutesAgo],
+       sent_at = now() - make_interval(mins => $2), next_look_up_at = now() - interval '2 minutes', look_ups = $3 WHERE id = $1`,
+    [id, minutesAgo, lookUps],
   );
 }
 const looks = () => simulator.log.of("GET", "/api/v2/deals/");
@@ -76,6 +77,21 @@ test("one that the CRM does not hold is FAILED only by a look three minutes afte
   await withFreshWorker(() => settled(id));
   expect(await receipt(id)).toEqual({ state: "FAILED", error_code: "ANSWER_LOST" });
   expect(patches(simulator)).toEqual([]);
+});
+
+// Seen red: FAILED after seconds, though the CRM held it a minute later.
+test("a worker whose clock is five minutes ahead takes no value for absent that the CRM shows later", async () => {
+  const id = await written("comes late");
+  change("what was there before");
+  await unknown(id, 0, 0);
+  const ahead = await startWriteback(story.world.config, () => new Date(Date.now() + 300_000));
+  await fieldWritesOf(ahead).lookUps.lookUp({ tenantId: await database.tenantId("acme"), writeId: id });
+  await ahead.close();
+  expect(await receipt(id)).toEqual({ state: "UNKNOWN", error_code: "ANSWER_LOST" });
+  change("comes late");
+  await unknown(id, 1);
+  await withFreshWorker(() => settled(id));
+  expect(await receipt(id)).toEqual({ state: "WRITTEN", error_code: null });
 });
 
 test("a record that is out of sight proves nothing: the value stays UNKNOWN until it is back", async () => {

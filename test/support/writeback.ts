@@ -1,8 +1,11 @@
 import type { AccessTokenParts } from "../../src/connections/access-tokens";
+import { FieldMappings } from "../../src/connections/field-mappings";
 import type { RenewalParts } from "../../src/connections/renewal";
+import { CrmApi } from "../../src/crm/api";
 import type { CrmHttp } from "../../src/crm/http";
 import { type Clock, systemClock } from "../../src/platform/clock";
 import type { Config } from "../../src/platform/config";
+import { FieldWrites } from "../../src/writeback/fields";
 import { NoteWrites, type NoteWritesParts } from "../../src/writeback/notes";
 import { startTokens, type TokenParts } from "./tokens";
 import { useStarted, type World } from "./world";
@@ -34,6 +37,14 @@ export async function startWriteback(
   };
   const notes = new NoteWrites(parts);
   return { ...access, parts, notes, lookUps: notes.lookUps };
+}
+
+/** Writing fields, beside it. */
+export function fieldWritesOf({ parts }: Writeback): FieldWrites {
+  const { http, crmBaseUrl, tokensOf } = parts;
+  const apiOf = (tenantId: number, copyId: number) =>
+    new CrmApi({ http, baseUrl: crmBaseUrl, tokens: tokensOf(tenantId, copyId) });
+  return new FieldWrites({ ...parts, mappings: new FieldMappings({ ...parts, apiOf }) });
 }
 
 /** For all tests of a file. */
