@@ -1,6 +1,6 @@
 import { findOutdated } from "../../src/briefing/match-meeting";
 import { readMatchedIds } from "../../src/briefing/records";
-import { readContacts } from "../../src/briefing/timeline";
+import { readContacts, timelineOf } from "../../src/briefing/timeline";
 import { type CopyScope, Database } from "../../src/database/database";
 import { inWindow, isWithin, windowsOf } from "../../src/database/keyset";
 import { textsOf } from "../../src/entities/index";
@@ -92,6 +92,49 @@ test("what a page of a sync, and a look at a meeting after it, need of others is
   const look = await reading(database, tables, tenantId, (copy) => findOutdated(copy, [meeting]));
   expect(look.found).toHaveLength(1);
   expect(look.blocks).toBeLessThan(2 * FEW);
+});
+
+/** Activity 1 is the latest by the order in which they are read, and 2 took place last. */
+const OTHERWISE_ORDERED = [
+  [
+    "a day that begins late",
+    "America/Los_Angeles",
+    "(1, '2026-11-18T05:00Z', true, NULL), (2, '2026-11-18', false, NULL)",
+  ],
+  [
+    "a day that begins early",
+    "Pacific/Kiritimati",
+    "(1, '2026-11-18', false, NULL), (2, '2026-11-17T14:00Z', true, NULL)",
+  ],
+  [
+    "what was ticked off before it was due",
+    "UTC",
+    "(1, '2026-11-18', true, '2026-11-10'), (2, '2026-11-17', true, NULL)",
+  ],
+];
+
+// Seen red, each, where nothing earlier was read than the latest of that order.
+test.each(OTHERWISE_ORDERED)("the latest of a timeline is found also behind %s", async (what, timeZone, rows) => {
+  const scope = new Database(database.dataSource).tenant(await database.tenantId(what));
+  for (const sql of FILL) await database.query(sql, [scope.tenantId, 1]);
+  for (const table of ["activity", "note"])
+    await scope.rows(`DELETE FROM ${table} WHERE tenant_id = $1`, [scope.tenantId]);
+  await database.query("INSERT INTO judged_copy (tenant_id, copy_id, standards) VALUES ($1, 1, $2)", [
+    scope.tenantId,
+    { timeZone },
+  ]);
+  await database.query(
+    `INSERT INTO activity (tenant_id, copy_id, crm_id, subject, type, deal_id, participant_ids, due_at, due_has_time, done, done_at, happened_at)
+     SELECT $1, 1, id, '', 'call', 1, '{}', due::timestamptz, has_time, true, done_at::timestamptz, due::timestamptz
+     FROM (VALUES ${rows}) AS one (id, due, has_time, done_at)`,
+    [scope.tenantId],
+  );
+  const [{ id: meeting = "" } = {}] = await database.query<{ id: string }>(
+    "SELECT id FROM meeting WHERE tenant_id = $1",
+    [scope.tenantId],
+  );
+  const contacts = await readContacts({ ...scope, copyId: 1 }, [meeting], 1, new Date());
+  expect(timelineOf({ contacts, deals: [], people: new Set(), mails: [] }, 1)).toMatchObject([{ activityId: 2 }]);
 });
 
 // Seen red: for each meeting all of its tenant's runs were gone through.
