@@ -148,6 +148,19 @@ test("meetings that begin soon are found without the runs of before", async () =
   expect(blocks).toBeLessThan(10 * SMALL.tenants);
 });
 
+// Seen red where only runs that have ended counted.
+test("no tenant is found of whom a run is open", async () => {
+  const now = new Date();
+  const asked = [...soonAt(now), new Date(now.getTime() - 60_000)];
+  const runner = database.dataSource.createQueryRunner();
+  await runner.startTransaction();
+  await runner.query(`INSERT INTO sync_run (tenant_id, id, copy_id, kind, state, queued_at)
+    SELECT tenant_id, gen_random_uuid(), copy_id, 'INCREMENTAL', CASE tenant_id % 2 WHEN 0 THEN 'QUEUED' ELSE 'RUNNING' END, now() FROM connection`);
+  expect(await runner.query(TENANTS_WITH_MEETINGS_SOON, asked)).toEqual([]);
+  await runner.rollbackTransaction();
+  await runner.release();
+});
+
 // Seen red with: a window that begins at the last row of the one before.
 test("all rows of a table are looked through once, in windows", async () => {
   const of = { table: "activity", keys: ["tenant_id", "copy_id", "crm_id"] };
