@@ -161,9 +161,15 @@ export class Connecting {
       this.parts.logger.warn({ error: input.error }, "the CRM's redirect brought an error instead of a code");
       return this.#reject(actor, ERROR_OF_CRM, input.state);
     }
-    const validated = await this.#validate(input.code);
-    if (!validated.ok) return this.#reject(actor, validated, input.state);
-    return this.#store(actor, input.state, validated.value);
+    try {
+      const validated = await this.#validate(input.code);
+      if (!validated.ok) return await this.#reject(actor, validated, input.state);
+      return await this.#store(actor, input.state, validated.value);
+    } catch (error) {
+      // Who tries again would wait for this one; where the database is away, they do.
+      await endFailed(scope, input.state).catch(() => undefined);
+      throw error;
+    }
   }
 
   async #noteBarred(actor: Actor, operation: string, code: Barred): Promise<Refusal> {
@@ -362,6 +368,14 @@ async function endConsent(scope: TenantScope, state: string, connectedAt: Date |
   );
   return ended.affected === 1;
 }
+
+/** Ends a consent that came to nothing by a fault of ours; one that has connected all the same, as its commit was lost, stays. */
+const endFailed = ({ tenantId, rows }: TenantScope, state: string) =>
+  rows(
+    `DELETE FROM authorization_request a WHERE a.tenant_id = $1 AND a.state_hash = $2
+       AND NOT EXISTS (SELECT 1 FROM connection c WHERE c.tenant_id = $1 AND c.connected_at = a.used_at)`,
+    [tenantId, hashOf(state)],
+  );
 
 /** Whether the actor's own `state` has made the connection that there is now. One that is being completed is waited for. */
 async function hasConnected(scope: TenantScope, actor: Actor, state: string, clock: Clock): Promise<boolean> {

@@ -317,6 +317,19 @@ test.each(RAW)("a token answer that %s grants nothing", async (_which, raw) => {
   }
 });
 
+// Seen red: it was told after a minute.
+test("whoever repeats a connect that failed by a fault of ours is told at once", async () => {
+  const as = { tenant: "repeats" };
+  const state = await startConsent(service, as);
+  const complete = () => completeConsent(service, { code: simulator.control.approve(), state }, as);
+  await database.query("ALTER TABLE credential RENAME TO credential_away");
+  await expect(complete()).rejects.toThrow("INTERNAL_SERVER_ERROR");
+  await database.query("ALTER TABLE credential_away RENAME TO credential");
+  const asked = Date.now();
+  expect((await complete()).code).toBe("AUTHORIZATION_STATE_INVALID");
+  expect(Date.now() - asked).toBeLessThan(10_000);
+});
+
 test("after all of them no byte of a code or token is anywhere in the database, and no job was made", async () => {
   expect(attempts).toBeGreaterThan(100);
   await startConsent(service, { sub: "canary-in-sight" });
