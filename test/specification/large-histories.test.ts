@@ -1,4 +1,5 @@
 import { findOutdated } from "../../src/briefing/match-meeting";
+import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
 import { readMatchedIds } from "../../src/briefing/records";
 import { readContacts, timelineOf } from "../../src/briefing/timeline";
 import { type CopyScope, Database } from "../../src/database/database";
@@ -52,11 +53,16 @@ beforeAll(async () => {
   ({ tenantId, meetingId } = await fillTenants(database, FILL, { small: SMALL, large: LARGE }));
 }, 300_000);
 
-// Seen red, all of them by plans that are kept for tenants of every size: all of the person's activities were opened; all that
-// any meeting made readable was gone through.
+// Seen red, all of them by plans that are kept for tenants of every size: all of the person's activities were opened; all that is
+// planned by the tenant was gone through for each deal, and all that any meeting made readable.
 test.each<[string, string[], (copy: CopyScope) => Promise<unknown[]>]>([
   ["a timeline: activities", ["activity"], (copy) => readContacts(copy, [meetingId], 5, new Date())],
   ["a timeline: matches", ["matched_record"], (copy) => readContacts(copy, [meetingId], 5, new Date())],
+  [
+    "what is planned of deals",
+    ["activity"],
+    (copy) => readQuietFacts(copy, [7, 8, 9], new Date()).then((found) => found?.deals ?? []),
+  ],
   ["what a meeting made readable", ["matched_record"], (copy) => readMatchedIds(copy, [meetingId])],
 ])("%s are found without the tenant's others", async (_what, tables, read) => {
   const { blocks } = await reading(database, tables, tenantId, read);

@@ -148,6 +148,11 @@ export const FOUND = listOf(
     'firstMailLeft', d.first_mail_person_id IS NOT NULL AND NOT mails.keeps_first)`,
   `deals d ${WITH_MAILS}`,
 );
+/** The same for kept plans, which by an index of others went for each deal through all that the tenant has planned. */
+export const FOUND_BY_DEAL = FOUND.replace(
+  /a\.happened_at IS (NOT )?NULL/g,
+  (_, not) => `num_nulls(a.happened_at) = ${not ? 0 : 1}`,
+);
 /** Half of what a page of deals costs is to look the others up. */
 export const keptOf = ({ kept }: Judging) => listOf("s.deal_id", "s.of_others", `${kept} AND s.of_others IS NOT NULL`);
 

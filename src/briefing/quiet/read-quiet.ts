@@ -4,7 +4,7 @@ import { PUSHES } from "../../connections/journal";
 import type { CopyScope } from "../../database/database";
 import { type Ids, listOf, ms, NamedIds, rowsOfEach, type Shape } from "../../database/rows";
 import type { Standards } from "../../entities/silence";
-import { DEAL, DEAL_COLUMNS, FOUND, keptOf, OUR_WRITES } from "./fact-rows";
+import { DEAL, DEAL_COLUMNS, FOUND, FOUND_BY_DEAL, keptOf, OUR_WRITES } from "./fact-rows";
 import type { CopyFacts, DealFacts } from "./facts";
 import { byStandards, rulesOf, STANDARD } from "./rules";
 import { type Judging, READING } from "./silence-rows";
@@ -154,7 +154,7 @@ function statementOf(judging: Judging, ofOthers: string): string {
        json_build_array(${ms("known.created_at")}, known.standards, known.coming) AS copy, ${begun} AS begun
      FROM known`;
 }
-const READ = { found: statementOf(READING, FOUND), kept: statementOf(READING, keptOf(READING)) };
+const READ = { found: statementOf(READING, FOUND_BY_DEAL), kept: statementOf(READING, keptOf(READING)) };
 
 async function readFound(
   { tenantId, copyId, rows }: CopyScope,
