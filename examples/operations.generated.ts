@@ -107,6 +107,8 @@ export type RefusalCode =
   | 'TARGET_NOT_MATCHED'
   /** Several records could be meant, or none is certain; say which. */
   | 'NEEDS_CHOICE'
+  /** Others have saved meanwhile; nothing was saved. Read anew what this is based on. */
+  | 'CHANGED_MEANWHILE'
   /** The text is longer than what can be written. */
   | 'CONTENT_TOO_LONG'
   /** The idempotency key was used with another input. */

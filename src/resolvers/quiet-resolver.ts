@@ -168,7 +168,8 @@ export class QuietSettingsResolver {
   ): Promise<QuietSettingsSuccess | Refusal> {
     const copy = await context.copy();
     const { actor, services } = context;
-    const set = await services.quietSettings.set(actor, copy?.copyId ?? null, wishesIn(input, copy));
+    const base = { copyId: copy?.copyId ?? null, version: input.version ?? null };
+    const set = await services.quietSettings.set(actor, base, wishesIn(input, copy));
     if (!set.ok) return presentRefusal(set);
     context.renew();
     return Object.assign(new QuietSettingsSuccess(), { settings: await this.quietSettings(context) });

@@ -49,6 +49,11 @@ export class QuietThreshold {
   description: "When a deal counts as quiet, as far as the tenant has set it. There is one of a tenant.",
 })
 export class QuietSettings extends Node {
+  @Field(() => ID, {
+    description: "Names what is stored, also what of it is left out here; the same settings have the same. For a save.",
+  })
+  version!: string;
+
   @Field(() => [QuietThreshold], {
     complexity: asMany(MOST_THRESHOLDS),
     description:
@@ -169,6 +174,14 @@ export class QuietSettingsInput {
   )
   @Field(() => String, { nullable: true, description: "IANA name; null: that of the user who authorized." })
   timeZone?: string | null;
+
+  @Field(() => ID, {
+    nullable: true,
+    description:
+      "Of the settings that the change is based on: where others are stored by now, the save is refused (CHANGED_MEANWHILE), " +
+      "unless they are already as wished, as after a save that is sent again. null: saved whatever is stored. A preview ignores it.",
+  })
+  version?: string | null;
 }
 
 @ObjectType({ description: "What the quiet board would show with other settings. Nothing was stored." })

@@ -26,6 +26,7 @@ const REFUSALS = {
   LIMIT_REACHED: "The tenant has begun as many of these as it may; `retryAt` says when that changes.",
   TARGET_NOT_MATCHED: "The record is not matched to this meeting; unknown and foreign ones are answered alike.",
   NEEDS_CHOICE: "Several records could be meant, or none is certain; say which.",
+  CHANGED_MEANWHILE: "Others have saved meanwhile; nothing was saved. Read anew what this is based on.",
   CONTENT_TOO_LONG: "The text is longer than what can be written.",
   IDEMPOTENCY_KEY_REUSED: "The idempotency key was used with another input.",
   INVALID_INPUT: "An input is not usable; `field` names it.",

@@ -39,6 +39,11 @@ interface Recorded {
   recordMeeting: { meeting: { id: string; match: { status: string; candidates: { deal: { id: string } }[] } } };
 }
 
+interface Settings {
+  connection: { pipelines: { stages: { id: string }[] }[] };
+  quietSettings: { version: string };
+}
+
 /** What a user would take from an answer for the next step. */
 const LEARNS: Record<string, (data: never) => unknown> = {
   StartConnect: ({ startConnect }: { startConnect: { authorizationUrl: string } }) => {
@@ -54,7 +59,8 @@ const LEARNS: Record<string, (data: never) => unknown> = {
     known["id of the unclear meeting"] = recordMeeting.meeting.id;
     known["id of a candidate"] = recordMeeting.meeting.match.candidates[0]?.deal.id ?? "";
   },
-  Pipelines: ({ connection }: { connection: { pipelines: { stages: { id: string }[] }[] } }) => {
+  Pipelines: ({ connection, quietSettings }: Settings) => {
+    known["as read"] = quietSettings.version;
     known["id of a stage"] = connection.pipelines[0]?.stages[0]?.id ?? "";
   },
   Briefing: ({ meeting }: { meeting: { briefing: { deal: { title: string } } } }) =>

@@ -112,7 +112,7 @@ test("what the preview says is what the board shows after saving, whatever the s
       const before = await board();
       const preview = await quiet.preview(olga(), copy(), input);
       if (!preview.ok) throw new Error(preview.message);
-      expect(await quiet.set(olga(), COPY_ID, input)).toMatchObject({ ok: true });
+      expect(await quiet.set(olga(), { copyId: COPY_ID, version: null }, input)).toMatchObject({ ok: true });
       expect(await board()).toEqual(before);
       await rejudging.run({ tenantId, copyId: COPY_ID }, new AbortController().signal);
       const after = await board();

@@ -29,7 +29,7 @@ test("settings outlive a disconnect; days of pipelines and stages mean those of 
   if (!deal) throw new Error("no deal is there");
   const code = "NO_RECENT_ACTIVITY";
   const all = { code, days: 20 };
-  await setQuiet(
+  const { settings } = await setQuiet(
     service,
     {
       timeZone: "Europe/Tallinn",
@@ -42,7 +42,9 @@ test("settings outlive a disconnect; days of pipelines and stages mean those of 
   const disconnect = () => service.ask("mutation { disconnect { __typename } }", {}, as);
   dataOf(await disconnect());
   const zone = { timeZone: "Europe/Tallinn", timeZoneIsSet: true };
-  const apart = { businessDays: true, ...zone, twoWayActivityTypes: [], rejudging: null };
+  // It is of what is stored, shown or not.
+  const version = settings?.version;
+  const apart = { version, businessDays: true, ...zone, twoWayActivityTypes: [], rejudging: null };
   const ofAll = { scope: "ALL", pipeline: null, stage: null, ...all };
   expect(await quietSettings(service, as)).toEqual({ ...apart, thresholds: [ofAll] });
   expect(await setQuiet(service, {}, as)).toMatchObject({ code: "NOT_CONNECTED" });
@@ -74,6 +76,7 @@ test("settings outlive a disconnect; days of pipelines and stages mean those of 
   await connect(service, simulator, as);
   await syncEnds(service, as);
   const back = await quietSettings(service, as);
+  expect(back.version).toBe(version);
   expect(
     back.thresholds.map(({ scope, days, stage, pipeline }) => [scope, days, stage?.crmId ?? pipeline?.crmId ?? null]),
   ).toEqual([
@@ -119,15 +122,16 @@ test("a pipeline that is deleted in the CRM takes its days out of sight, and the
     { code: "GHOSTED", days: 6, stageId: gone.stages[0]?.id ?? "" },
     { code: "GHOSTED", days: 8 },
   ];
-  await setQuiet(service, { thresholds }, as);
+  const { settings } = await setQuiet(service, { thresholds }, as);
   for (const { crmId } of gone.stages) simulator.control.remove("stage", Number(crmId));
   simulator.control.remove("pipeline", Number(gone.crmId));
   dataOf(await service.ask("mutation { requestSync(kind: RECONCILE) { __typename } }", {}, as));
   await syncEnds(service, as);
-  expect((await rejudged(service, as)).thresholds).toEqual([
-    { scope: "ALL", pipeline: null, stage: null, code: "GHOSTED", days: 8 },
-  ]);
-  await setQuiet(service, { thresholds: [{ code: "GHOSTED", days: 8 }] }, as);
+  const { version, thresholds: left } = await rejudged(service, as);
+  expect(left).toEqual([{ scope: "ALL", pipeline: null, stage: null, code: "GHOSTED", days: 8 }]);
+  expect(version).toBe(settings?.version);
+  await setQuiet(service, { thresholds: [{ code: "GHOSTED", days: 8 }], version }, as);
+  expect((await quietSettings(service, as)).version).not.toBe(version);
   const [stored] = await database.query<{ thresholds: object[] }>(
     "SELECT thresholds FROM quiet_settings WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'deleted')",
   );

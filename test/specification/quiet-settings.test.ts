@@ -322,3 +322,47 @@ test("of saves at the same moment one holds as a whole", async () => {
   expect((await audited("together")).length).toBe(days.length);
   for (const deal of (await seen(as)).deals) expect([null, first?.days]).toContain(daysOf(deal));
 });
+
+const ghosted = (days: number) => ({ thresholds: [{ code: "GHOSTED", days }] });
+
+test("a save that is based on settings which are no longer stored is refused, and one that says nothing of it is not", async () => {
+  const as = await tenantWithDeals("based");
+  const { version } = await quietSettings(service, as);
+  const first = await setQuiet(service, { ...ghosted(5), version }, as);
+  expect(first.settings?.version).not.toBe(version);
+  expect(await setQuiet(service, { ...ghosted(6), version }, { ...as, sub: "olga" })).toEqual({
+    code: "CHANGED_MEANWHILE",
+    message: expect.stringContaining("Read the settings again"),
+    field: "version",
+  });
+  expect(await quietSettings(service, as)).toMatchObject({ version: first.settings?.version, ...ghosted(5) });
+  // As after an answer that was lost: what is wished is there already.
+  expect((await setQuiet(service, { ...ghosted(5), version }, as)).settings).toMatchObject(ghosted(5));
+  expect(await previewQuiet(service, { ...ghosted(6), version }, as)).toHaveProperty("becomeQuiet");
+  for (const given of [undefined, null, first.settings?.version])
+    expect((await setQuiet(service, { ...ghosted(7), version: given }, as)).settings).toMatchObject(ghosted(7));
+  expect((await setQuiet(service, { version: "of nothing" }, as)).code).toBe("CHANGED_MEANWHILE");
+  // The same settings again have the same version, and so have the standard ones, whether or not they were saved.
+  expect((await setQuiet(service, ghosted(5), as)).settings?.version).toBe(first.settings?.version);
+  expect((await setQuiet(service, {}, as)).settings?.version).toBe(version);
+  expect((await audited("based")).length).toBe(4);
+});
+
+test("of two that save at the same moment from one version exactly one is saved", async () => {
+  const as = await tenantWithDeals("race");
+  const tenantId = await database.tenantId("race");
+  for (const days of [5, 15, 25]) {
+    const { version } = await quietSettings(service, as);
+    const saves = await database.dataSource.transaction(async (holder) => {
+      await holder.query("SELECT 1 FROM connection WHERE tenant_id = $1 FOR UPDATE", [tenantId]);
+      const begun = [days, days + 1].map((count) => setQuiet(service, { ...ghosted(count), version }, as));
+      await until("both wait for the lock", async () => (await database.lockWaits()).length >= 2);
+      return begun;
+    });
+    const answers = await Promise.all(saves);
+    expect(answers.map(({ code }) => code ?? "SAVED").sort()).toEqual(["CHANGED_MEANWHILE", "SAVED"]);
+    const saved = answers.find(({ settings }) => settings)?.settings;
+    expect((await quietSettings(service, as)).thresholds).toEqual(saved?.thresholds);
+  }
+  expect((await audited("race")).length).toBe(3);
+});

@@ -16,8 +16,10 @@ export interface Settings {
   businessDays?: boolean;
   twoWayActivityTypes?: string[];
   timeZone?: string | null;
+  version?: string | null;
 }
 export interface ShownSettings {
+  version: string;
   thresholds: {
     scope: string;
     pipeline: { crmId: string } | null;
@@ -37,7 +39,7 @@ export interface Preview {
   deals: { crmId: string }[];
 }
 
-const SHOWN = `thresholds { scope pipeline { crmId } stage { crmId } code days } businessDays twoWayActivityTypes timeZone timeZoneIsSet
+const SHOWN = `version thresholds { scope pipeline { crmId } stage { crmId } code days } businessDays twoWayActivityTypes timeZone timeZoneIsSet
   rejudging { done total }`;
 const REFUSAL = "... on Refusal { code message field }";
 const whole = (settings: Settings) => ({ thresholds: [], businessDays: false, twoWayActivityTypes: [], ...settings });

@@ -163,6 +163,7 @@ test("settings of silence go into a form and come out as they were; a line that 
         days: 0,
       },
     ],
+    version: "1",
     businessDays: true,
     twoWayActivityTypes: ["demo", "visit"],
     timeZone: "Europe/Berlin",

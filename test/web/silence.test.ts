@@ -71,7 +71,8 @@ test("a keyboard is enough: each change takes the focus where the next one is ma
   await page.getByRole("heading", { level: 1, name: "Quiet deals" }).waitFor();
   await tabTo(page, "link", "When is a deal quiet?");
   await page.keyboard.press("Enter");
-  await page.getByText("Nothing is changed.").waitFor();
+  // The settings that the page has read before may be shown for a moment.
+  await page.getByRole("button", { name: "Remove: No contact for 6 days" }).waitFor();
   await tabTo(page, "button", "Add days");
   await page.keyboard.press("Enter");
   const added = page.getByRole("combobox", { name: "When" }).last();
@@ -123,6 +124,78 @@ test("times are shown as times, and a code of a later service as itself, which s
   expect(await last.locator("option:checked").innerText()).toBe("OF_TOMORROW");
   await until("it is sent as it came", async () => sent.some((body) => body.includes('"code":"OF_TOMORROW","days":9')));
   await other.unrouteAll({ behavior: "wait" });
+  await other.context().close();
+});
+
+// Seen red: the later save undid the other's, and the draft of a page that was shown from the cache brought back old settings.
+test("what another admin saves meanwhile is not undone, and what was typed stays until one goes on from it", async () => {
+  const { service } = product;
+  const setMeanwhile = (days: number) =>
+    service.ask(`mutation { setQuietSettings(input: { businessDays: false, twoWayActivityTypes: [], thresholds: [
+      { code: GHOSTED, days: ${days} }] }) { __typename } }`);
+  await setMeanwhile(7);
+  const other = await product.signIn("admin");
+  await other.goto(`${service.url}/quiet/settings`);
+  const days = other.getByRole("textbox", { name: "Days" });
+  const overtaken = other.getByRole("alert").filter({ hasText: "Other settings have been saved meanwhile" });
+  const goOn = other.getByRole("button", { name: "Go on from the present settings" });
+  const removal = (count: number) =>
+    other.getByRole("button", { name: `Remove: The buyer has not answered for ${count} days` });
+  await removal(7).waitFor();
+  /** The page hears of no settings until the end of this. */
+  const unheard = async (during: () => Promise<void>) => {
+    let end = () => {};
+    const ended = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    await other.route("**/graphql", async (route) => {
+      if (route.request().postData()?.includes("query Silence {")) await ended;
+      await route.continue();
+    });
+    await during();
+    end();
+    await other.unrouteAll({ behavior: "wait" });
+  };
+  await unheard(async () => {
+    await setMeanwhile(8);
+    await days.fill("70");
+    await other.getByText(/would become quiet/).waitFor();
+    await tabTo(other, "button", "Save");
+    await other.keyboard.press("Enter");
+    await overtaken.waitFor();
+  });
+  await other.getByRole("region", { name: "What the change would do" }).and(other.locator(":focus")).waitFor();
+  expect([await days.inputValue(), await other.getByRole("button", { name: "Save" }).isDisabled()]).toEqual([
+    "70",
+    true,
+  ]);
+  expect(await stored()).toMatchObject([{ thresholds: [{ code: "GHOSTED", days: 8 }] }]);
+  expect(await findings(other)).toEqual([]);
+  await tabTo(other, "button", "Go on from the present settings");
+  await other.keyboard.press("Enter");
+  await other.locator("[aria-live=polite]").filter({ hasText: "The present settings are shown" }).waitFor();
+  await removal(8).waitFor();
+  await focusIsKept(other);
+  await other.getByText("Nothing is changed.").waitFor();
+  expect(await overtaken.count()).toBe(0);
+
+  // A draft that is begun from what the page has read before.
+  await other.getByRole("link", { name: "Quiet deals", exact: true }).first().click();
+  await other.getByRole("heading", { level: 1, name: "Quiet deals" }).waitFor();
+  await setMeanwhile(9);
+  await unheard(async () => {
+    await other.getByRole("link", { name: "When is a deal quiet?" }).click();
+    await removal(8).waitFor();
+    await other.getByRole("checkbox", { name: "Saturdays and Sundays do not count" }).check();
+  });
+  await overtaken.waitFor();
+  expect(await days.inputValue()).toBe("8");
+  await goOn.click();
+  await removal(9).waitFor();
+  await days.fill("90");
+  await other.getByRole("button", { name: "Save" }).click();
+  await other.getByText("Nothing is changed.").waitFor();
+  expect(await stored()).toMatchObject([{ business_days: false, thresholds: [{ code: "GHOSTED", days: 90 }] }]);
   await other.context().close();
 });
 

@@ -1,4 +1,4 @@
-import { isDeepStrictEqual } from "node:util";
+import { createHash } from "node:crypto";
 import type { Actor } from "../../auth/actor";
 import { type PolicyRefusal, recordAudit, refusalToSetQuiet, refusedByPolicy } from "../../auth/policies";
 import { lockConnection, NOT_CONNECTED, readConnection } from "../../connections/connection";
@@ -22,10 +22,23 @@ export interface WishedSettings extends Omit<Wishes, "thresholds"> {
   thresholds: readonly (Omit<OwnThreshold, "crmId"> & { crmId: number | null })[];
 }
 
-export type QuietSettingsRefusal = PolicyRefusal | "NOT_CONNECTED" | "INVALID_INPUT";
+export type QuietSettingsRefusal = PolicyRefusal | "NOT_CONNECTED" | "INVALID_INPUT" | "CHANGED_MEANWHILE";
+
+const CHANGED_MEANWHILE = refused(
+  "CHANGED_MEANWHILE",
+  "Other settings have been saved since you read these, so yours were not. Read the settings again and make your change there.",
+  "version",
+);
+
+/** What a save was made from: the copy whose ids it has, and the version that was read; null: whatever is stored. */
+interface Base {
+  copyId: number | null;
+  version: string | null;
+}
 
 /** A tenant's settings, as they are shown. */
 export interface ShownSettings extends Omit<Wishes, "timeZone"> {
+  version: string;
   timeZone: string;
   timeZoneIsSet: boolean;
   rejudging: { done: number; total: number } | null;
@@ -39,8 +52,15 @@ export class QuietSettings {
     private readonly logger: Logger,
   ) {}
 
-  /** Replaces all settings. Saving what is there already changes nothing. */
-  async set(actor: Actor, copyId: number | null, input: WishedSettings): Promise<Outcome<null, QuietSettingsRefusal>> {
+  /**
+   * Replaces all settings, where they are those of the base. Saving what is there already changes nothing and succeeds on
+   * whatever base: nobody's change is lost, and a save whose answer was lost may be sent again.
+   */
+  async set(
+    actor: Actor,
+    { copyId, version }: Base,
+    input: WishedSettings,
+  ): Promise<Outcome<null, QuietSettingsRefusal>> {
     const policy = await this.#policy(actor, "setQuietSettings");
     if (policy) return policy;
     const { tenantId } = actor;
@@ -54,7 +74,10 @@ export class QuietSettings {
       const now = this.clock();
       const before = await scope.typed((orm) => orm.findOneBy(QuietSettingsRow, { tenantId }));
       const after = { tenantId, crmCompanyId: bound.companyId, ...wishes.value };
-      if (before && isDeepStrictEqual({ ...before }, { ...before, ...after })) return accepted(null);
+      const stored = versionOf(before);
+      if (stored === versionOf(after)) return accepted(null);
+      // The connection is locked: of two that save from one version the second reads what the first has saved.
+      if (version !== null && version !== stored) return CHANGED_MEANWHILE;
       const by = { setBy: actor.userId, setAt: now };
       await scope.typed((orm) => orm.upsert(QuietSettingsRow, { ...after, ...by }, ["tenantId"]));
       await recordAudit(scope, this.logger, { action: "QUIET_SETTINGS_SET", actor, at: now });
@@ -86,6 +109,15 @@ export class QuietSettings {
     const { database, logger, clock } = this;
     return refusedByPolicy({ database, logger, clock }, actor, operation, policy && refused(policy, message));
   }
+}
+
+/** What is stored by a name, the same for the same wishes. Whose pipelines and stages are meant is a part where some are named. */
+function versionOf(settings: (Wishes & Pick<QuietSettingsRow, "crmCompanyId">) | null): string {
+  const { timeZone, businessDays, twoWayTypes, thresholds } = settings ?? NO_WISHES;
+  const own = thresholds.map(({ scope, crmId, code, days }) => [scope, crmId, code, days]);
+  const company = thresholds.some(({ scope }) => scope !== "ALL") ? settings?.crmCompanyId : null;
+  const content = JSON.stringify([timeZone, businessDays, twoWayTypes, own, company]);
+  return createHash("sha256").update(content).digest("base64url");
 }
 
 const ofCopy = ({ tenantId, copyId }: CopyScope) => ({ tenantId, id: copyId });
@@ -128,7 +160,7 @@ export async function readQuietSettings(scope: TenantScope): Promise<ShownSettin
   const settings = await typed((orm) => orm.findOneBy(QuietSettingsRow, { tenantId }));
   const found = copyId && (await typed((orm) => orm.findOneBy(SyncedCopyRow, { tenantId, id: copyId })));
   const { thresholds: own, twoWayTypes, businessDays, timeZone: ownZone } = settings ?? NO_WISHES;
-  const known = { twoWayTypes, businessDays, timeZoneIsSet: ownZone !== null };
+  const known = { version: versionOf(settings), twoWayTypes, businessDays, timeZoneIsSet: ownZone !== null };
   if (!found || !copyId) {
     const thresholds = own.filter((threshold) => threshold.scope === "ALL");
     return { ...known, thresholds, timeZone: ownZone ?? STANDARD.timeZone, rejudging: null };

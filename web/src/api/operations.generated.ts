@@ -418,6 +418,8 @@ export type RefusalCode =
   | 'TARGET_NOT_MATCHED'
   /** Several records could be meant, or none is certain; say which. */
   | 'NEEDS_CHOICE'
+  /** Others have saved meanwhile; nothing was saved. Read anew what this is based on. */
+  | 'CHANGED_MEANWHILE'
   /** The text is longer than what can be written. */
   | 'CONTENT_TOO_LONG'
   /** The idempotency key was used with another input. */
@@ -487,6 +489,8 @@ export type QuietSettingsInput = {
   twoWayActivityTypes: Array<string>;
   /** IANA name; null: that of the user who authorized. */
   timeZone?: string | null | undefined;
+  /** Of the settings that the change is based on: where others are stored by now, the save is refused (CHANGED_MEANWHILE), unless they are already as wished, as after a save that is sent again. null: saved whatever is stored. A preview ignores it. */
+  version?: string | number | null | undefined;
 };
 
 /** Of all deals, unless a pipeline or a stage is named. */
@@ -1072,12 +1076,12 @@ export type VisibilityQueryVariables = Exact<{ [key: string]: never; }>;
 
 export type VisibilityQuery = { connection: { id: string, visibility: { asOf: string | null, deals: number, persons: number, organizations: number, byOwner: Array<{ deals: number, openDeals: number, owner: { id: string, name: string } | null }>, unseenUsers: Array<{ id: string, name: string }> } | null } };
 
-export type SettingsFragment = { businessDays: boolean, twoWayActivityTypes: Array<string>, timeZone: string, timeZoneIsSet: boolean, thresholds: Array<{ scope: ThresholdScope, code: QuietReasonCode, days: number, pipeline: { id: string } | null, stage: { id: string } | null }>, rejudging: { done: number, total: number } | null };
+export type SettingsFragment = { version: string, businessDays: boolean, twoWayActivityTypes: Array<string>, timeZone: string, timeZoneIsSet: boolean, thresholds: Array<{ scope: ThresholdScope, code: QuietReasonCode, days: number, pipeline: { id: string } | null, stage: { id: string } | null }>, rejudging: { done: number, total: number } | null };
 
 export type SilenceQueryVariables = Exact<{ [key: string]: never; }>;
 
 
-export type SilenceQuery = { viewer: { role: Role }, connection: { id: string, state: ConnectionState, pipelines: Array<{ id: string, name: string, stages: Array<{ id: string, name: string }> }>, trouble: { code: TroubleCode, message: string, since: string } | null, sync: { lastSuccessAt: string | null, matching: { done: number, total: number } | null } }, quietSettings: { businessDays: boolean, twoWayActivityTypes: Array<string>, timeZone: string, timeZoneIsSet: boolean, thresholds: Array<{ scope: ThresholdScope, code: QuietReasonCode, days: number, pipeline: { id: string } | null, stage: { id: string } | null }>, rejudging: { done: number, total: number } | null } };
+export type SilenceQuery = { viewer: { role: Role }, connection: { id: string, state: ConnectionState, pipelines: Array<{ id: string, name: string, stages: Array<{ id: string, name: string }> }>, trouble: { code: TroubleCode, message: string, since: string } | null, sync: { lastSuccessAt: string | null, matching: { done: number, total: number } | null } }, quietSettings: { version: string, businessDays: boolean, twoWayActivityTypes: Array<string>, timeZone: string, timeZoneIsSet: boolean, thresholds: Array<{ scope: ThresholdScope, code: QuietReasonCode, days: number, pipeline: { id: string } | null, stage: { id: string } | null }>, rejudging: { done: number, total: number } | null } };
 
 export type SilencePreviewQueryVariables = Exact<{
   input: QuietSettingsInput;
@@ -1095,7 +1099,7 @@ export type SetSilenceMutationVariables = Exact<{
 
 
 export type SetSilenceMutation = { setQuietSettings:
-    | { settings: { businessDays: boolean, twoWayActivityTypes: Array<string>, timeZone: string, timeZoneIsSet: boolean, thresholds: Array<{ scope: ThresholdScope, code: QuietReasonCode, days: number, pipeline: { id: string } | null, stage: { id: string } | null }>, rejudging: { done: number, total: number } | null } }
+    | { settings: { version: string, businessDays: boolean, twoWayActivityTypes: Array<string>, timeZone: string, timeZoneIsSet: boolean, thresholds: Array<{ scope: ThresholdScope, code: QuietReasonCode, days: number, pipeline: { id: string } | null, stage: { id: string } | null }>, rejudging: { done: number, total: number } | null } }
     | { code: RefusalCode, message: string }
    };
 
@@ -1368,6 +1372,7 @@ export const RunFragmentDoc = gql`
     ` as unknown as DocumentNode<RunFragment, unknown>;
 export const SettingsFragmentDoc = gql`
     fragment Settings on QuietSettings {
+  version
   thresholds {
     scope
     pipeline {

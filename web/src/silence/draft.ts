@@ -2,6 +2,8 @@ import type { QuietReasonCode, QuietSettingsInput, SilenceQuery } from "../api/o
 
 /** The settings as somebody is changing them: days are text until they are days. */
 export interface Draft {
+  /** Of the settings that it was begun from; "": others are known to have been saved since. */
+  version: string;
   lines: readonly Line[];
   businessDays: boolean;
   /** Keys of the CRM's kinds, with commas between them. */
@@ -55,14 +57,15 @@ export const reasonOf = (code: QuietReasonCode): Reason =>
 type Settings = SilenceQuery["quietSettings"];
 
 export function draftOf(settings: Settings): Draft {
-  const { businessDays, twoWayActivityTypes, timeZone, timeZoneIsSet } = settings;
+  const { version, businessDays, twoWayActivityTypes, timeZone, timeZoneIsSet } = settings;
   const lines = settings.thresholds.map(({ pipeline, stage, code, days }, index) => ({
     key: String(index),
     scope: stage ? `stage ${stage.id}` : pipeline ? `pipeline ${pipeline.id}` : "",
     code,
     days: String(days),
   }));
-  return { lines, businessDays, types: twoWayActivityTypes.join(", "), timeZone: timeZoneIsSet ? timeZone : "" };
+  const types = twoWayActivityTypes.join(", ");
+  return { version, lines, businessDays, types, timeZone: timeZoneIsSet ? timeZone : "" };
 }
 
 /** What is wrong with a line, and how to mend it; null: nothing. */
@@ -76,7 +79,7 @@ export function faultOf({ code, days, scope, key }: Line, lines: readonly Line[]
 
 export const isSound = ({ lines }: Draft): boolean => lines.every((line) => faultOf(line, lines) === null);
 
-/** What is sent: all of the settings, which take the place of those before. */
+/** What is wished: all of the settings, which take the place of those before. */
 export function inputOf({ lines, businessDays, types, timeZone }: Draft): QuietSettingsInput {
   return {
     thresholds: lines.map(({ scope, code, days }) => {

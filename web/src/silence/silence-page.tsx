@@ -1,10 +1,11 @@
-import { useCallback, useState } from "react";
+import { useCallback, useRef, useState } from "react";
 import { useMutation, useQuery } from "urql";
 import { Link } from "wouter";
 import { useChanges } from "../api/changes";
 import { useKept } from "../api/kept";
 import { SetSilenceDocument, SilenceDocument, type SilenceQuery } from "../api/operations.generated";
 import { announce } from "../ui/announcing";
+import { focusOn } from "../ui/focus";
 import { Freshness, Staleness } from "../ui/freshness";
 import { PageHead } from "../ui/page";
 import { Button, Card, Loading, Notice } from "../ui/parts";
@@ -64,9 +65,20 @@ function NotRead({ isConnected }: { isConnected: boolean }) {
   );
 }
 
+function Overtaken() {
+  return (
+    <Notice tone="warn" title="Other settings have been saved meanwhile, and yours have not">
+      <p>
+        By another admin, or by you in another window. What you have typed stays here until you go on from the present
+        settings.
+      </p>
+    </Notice>
+  );
+}
+
 /**
  * What was saved is compared with, so that leaving a form as it was asks for nothing. What the service has answered to a
- * save holds until the settings are read anew.
+ * save holds until the settings are read anew. A save says which settings its draft was begun from, so that it undoes nobody else's.
  */
 function Form({ shown, onSaved }: { shown: SilenceQuery; onSaved(): void }) {
   const { viewer, connection, quietSettings } = shown;
@@ -76,17 +88,30 @@ function Form({ shown, onSaved }: { shown: SilenceQuery; onSaved(): void }) {
   const [changed, change] = useState<Draft | null>(null);
   const draft = changed ?? saved;
   const [{ fetching, data, error }, set] = useMutation(SetSilenceDocument);
-  const refusal = data && "message" in data.setQuietSettings ? data.setQuietSettings.message : null;
+  const refusal = data && "message" in data.setQuietSettings ? data.setQuietSettings : null;
   const isAdmin = viewer.role !== "MEMBER";
   const isRead = connection.state !== "NOT_CONNECTED" && connection.sync.lastSuccessAt !== null;
   const isChanged = JSON.stringify(inputOf(draft)) !== JSON.stringify(inputOf(saved));
+  // Two admins, two windows, or a draft that was begun before the first answer came.
+  const isOvertaken = isChanged && !fetching && draft.version !== settings.version;
   const save = async () => {
-    const { data: answer } = await set({ input: inputOf(draft) });
-    if (!answer || !("settings" in answer.setQuietSettings)) return;
-    announce("The settings are saved. Deals are judged by them now.");
-    store({ after: quietSettings, settings: answer.setQuietSettings.settings });
-    change(null);
+    const { data: answer } = await set({ input: { ...inputOf(draft), version: draft.version } });
+    if (!answer) return;
+    const { setQuietSettings: result } = answer;
+    if ("settings" in result) {
+      announce("The settings are saved. Deals are judged by them now.");
+      store({ after: quietSettings, settings: result.settings });
+      change(null);
+    } else if (result.code === "CHANGED_MEANWHILE") change((typed) => typed && { ...typed, version: "" });
+    else return;
     onSaved();
+  };
+  const effect = useRef<HTMLElement>(null);
+  const drop = () => {
+    if (isOvertaken) announce("The present settings are shown.");
+    // A button that its own key press disables loses the focus later than the page looks for it.
+    if (effect.current) focusOn(effect.current);
+    change(null);
   };
   const wish = (part: Partial<Draft>) => change({ ...draft, ...part });
   return (
@@ -108,7 +133,7 @@ function Form({ shown, onSaved }: { shown: SilenceQuery; onSaved(): void }) {
         <Calendar draft={draft} usersZone={settings.timeZoneIsSet ? null : settings.timeZone} onWish={wish} />
         <ActivityTypes draft={draft} onWish={wish} />
       </fieldset>
-      <aside className="stack" aria-label="What the change would do">
+      <aside ref={effect} className="stack" aria-label="What the change would do">
         {isAdmin && isRead && (
           <Card title="What the change would do">
             {isChanged && isSound(draft) ? (
@@ -116,14 +141,20 @@ function Form({ shown, onSaved }: { shown: SilenceQuery; onSaved(): void }) {
             ) : (
               <p className="muted">{isChanged ? "Mend what is marked first." : "Nothing is changed."}</p>
             )}
-            {refusal && <Notice tone="bad" title={refusal} />}
+            {isOvertaken && <Overtaken />}
+            {refusal && refusal.code !== "CHANGED_MEANWHILE" && <Notice tone="bad" title={refusal.message} />}
             {error && <Problem error={error} />}
             <div className="row">
-              <Button look="main" busy={fetching} disabled={!isChanged || !isSound(draft)} onClick={save}>
+              <Button
+                look="main"
+                busy={fetching}
+                disabled={!isChanged || !isSound(draft) || isOvertaken}
+                onClick={save}
+              >
                 Save
               </Button>
-              <Button disabled={!isChanged} onClick={() => change(null)}>
-                Undo changes
+              <Button disabled={!isChanged} onClick={drop}>
+                {isOvertaken ? "Go on from the present settings" : "Undo changes"}
               </Button>
             </div>
           </Card>
