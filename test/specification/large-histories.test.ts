@@ -161,7 +161,7 @@ test("no tenant is found of whom a run is open", async () => {
   const runner = database.dataSource.createQueryRunner();
   await runner.startTransaction();
   await runner.query(`INSERT INTO sync_run (tenant_id, id, copy_id, kind, state, queued_at)
-    SELECT tenant_id, gen_random_uuid(), copy_id, 'INCREMENTAL', CASE tenant_id % 2 WHEN 0 THEN 'QUEUED' ELSE 'RUNNING' END, now() FROM connection`);
+    SELECT tenant_id, gen_random_uuid(), copy_id, 'INCREMENTAL', CASE tenant_id % 2 WHEN 0 THEN 'QUEUED' ELSE 'RUNNING' END, now() FROM connection ON CONFLICT DO NOTHING`);
   expect(await runner.query(TENANTS_WITH_MEETINGS_SOON, asked)).toEqual([]);
   await runner.rollbackTransaction();
   await runner.release();
