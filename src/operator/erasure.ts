@@ -18,7 +18,7 @@ import type { Logger } from "../platform/logger";
 import { cancelRuns } from "../sync/runs";
 import { removeErased } from "../sync/writers";
 import { IS_SETTLED, reduceReceipts } from "../writeback/write-history";
-import { findPerson, isOf, mentions, type Person, patternFor, type Said } from "./person";
+import { findPerson, isOf, mentions, NotDoneError, type Person, patternFor, type Said } from "./person";
 
 /** Meetings that are matched again for one synced person. */
 const MOST_KNOWN = 1_000;
@@ -174,12 +174,21 @@ const PROOF = "action = 'TENANT_ERASED'";
 /** They go at once: somebody who connects meanwhile would be left with a copy that no connection has, and could connect no more. */
 const LAST = ["credential", "connection"];
 type TenantParts = Omit<ErasingParts, "keepOut">;
+/** Who still goes on after so many passes will not cease. */
+const MOST_PASSES = 100;
 
 /**
  * Erases a tenant that leaves: its connection is ended first, then its copies go, then all its rows in batches, until none is
  * found, as its users may go on. Begun again after a kill it goes on. @returns how many rows went besides the copies'
+ * @throws NotDoneError where they do not cease
  */
-export async function eraseTenant(parts: TenantParts, tenantId: number, stop: AbortSignal): Promise<number> {
+export async function eraseTenant(
+  parts: TenantParts,
+  tenantId: number,
+  stop: AbortSignal,
+  passes = MOST_PASSES,
+): Promise<number> {
+  if (passes === 0) throw new NotDoneError("Its users go on and make new rows. End their access, then say this again.");
   const { database, clock, logger } = parts;
   const scope = database.tenant(tenantId);
   await scope.transaction(async (held) => {
@@ -197,7 +206,7 @@ export async function eraseTenant(parts: TenantParts, tenantId: number, stop: Ab
     gone += await inBatches(scope, { table, where: table === "audit_event" ? `NOT ${PROOF}` : "true" });
   }
   const isErased = gone === 0 && (await scope.transaction((held) => endTenant(held, parts)));
-  return gone + (isErased ? 0 : await eraseTenant(parts, tenantId, stop));
+  return gone + (isErased ? 0 : await eraseTenant(parts, tenantId, stop, passes - 1));
 }
 
 /** @returns false where somebody has connected since its copies went */
