@@ -169,7 +169,7 @@ export interface StoredMatch {
 /**
  * A choice holds in the CRM company where it was made. Without one, what was written to the CRM holds the deal that the
  * meeting was about then, until it is about another: what another match wrote holds nothing, nor what another company got,
- * whose deal may have the same number.
+ * whose deal may have the same number. Each deal is looked up by itself (OFFSET 0): a kept plan would join all of a small copy.
  */
 const READ_STORED = `
   SELECT m.meeting_id AS "meetingId", m.fingerprint, m.last_deal AS "lastDeal", m.deal_id AS "dealId", kept.deal_id AS "keptId",

@@ -81,6 +81,7 @@ export interface Held {
 /** Says that the worker lives. @returns null where the run is no longer its own, or its authorization has ended */
 export async function extendLease(scope: TenantScope, run: ClaimedRun, now: Date): Promise<Held | null> {
   const leaseUntil = new Date(now.getTime() + LEASE_MS);
+  // Whether a deal is matched is asked in an index's order: without it the rows of others were gone through.
   const [held] = await scope.rows<Held>(
     `WITH extended AS (
        UPDATE sync_run SET lease_until = ${LEASE_UNTIL} WHERE tenant_id = $1 AND id = $2 AND lease_id = $3 AND state = 'RUNNING'

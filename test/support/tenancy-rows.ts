@@ -101,11 +101,9 @@ const settings = (threshold?: object) => ({
 
 const quietSettings = (operation: string): Record<string, Row[]> => ({
   [operation]: [asks(() => settings())],
-  ...valuesOf(operation, [
-    ...["businessDays", "twoWayActivityTypes", "timeZone", "thresholds.code", "thresholds.days"],
-    // A hash that is compared with that of the tenant's own settings.
-    "version",
-  ]),
+  ...valuesOf(operation, ["businessDays", "twoWayActivityTypes", "timeZone", "thresholds.code", "thresholds.days"]),
+  // A hash that is compared with that of the tenant's own settings.
+  ...valuesOf(operation, ["version"]),
   [`${operation}(input.thresholds.pipelineId)`]: [id("Pipeline", (given) => settings({ pipelineId: given }))],
   [`${operation}(input.thresholds.stageId)`]: [id("Stage", (given) => settings({ stageId: given }))],
 });

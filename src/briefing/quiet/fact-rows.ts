@@ -104,9 +104,9 @@ const BY_INDEX = { happened: "a.happened_at IS NOT NULL", planned: "a.happened_a
 const BY_DEAL = { happened: "num_nulls(a.happened_at) = 0", planned: "num_nulls(a.happened_at) = 1" };
 
 /** A first mail that is to be replaced by an earlier one is none any more: what is judged is what will be read. */
-const ends = ({
-  happened,
-}: typeof BY_INDEX) => `SELECT 'INCOMING_MAIL' AS kind, NULL AS type, true AS with_person, mails.incoming AS latest, NULL::bigint[] AS earliest
+const endsOf = (
+  happened: string,
+) => `SELECT 'INCOMING_MAIL' AS kind, NULL AS type, true AS with_person, mails.incoming AS latest, NULL::bigint[] AS earliest
   UNION ALL
   SELECT 'OUTGOING_MAIL', NULL, true, mails.outgoing, mails.first_of_ours
   UNION ALL
@@ -121,8 +121,8 @@ const ends = ({
   UNION ALL
   SELECT 'NOTE', NULL, false, (${LATEST_NOTE}), NULL`;
 /** The latest, and the earliest since the deal was added, of those that count alike. */
-const endsOfContacts = (which: typeof BY_INDEX) =>
-  `SELECT coalesce(json_agg(json_build_array(e.kind, e.type, e.with_person, e.latest, e.earliest)), '[]') FROM (${ends(which)}) e`;
+const endsOfContacts = (happened: string) =>
+  `SELECT coalesce(json_agg(json_build_array(e.kind, e.type, e.with_person, e.latest, e.earliest)), '[]') FROM (${endsOf(happened)}) e`;
 
 const OF_MEETINGS = `SELECT m.id, m.starts_at, coalesce(m.ends_at, m.starts_at) AS ends_at FROM ${rowsOf("meeting_match", "deal_id", "d.crm_id")} mm
   CROSS JOIN LATERAL (SELECT * FROM meeting t
@@ -142,9 +142,9 @@ const MEETINGS = `WITH matched AS MATERIALIZED (${OF_MEETINGS}) SELECT coalesce(
         (SELECT m.*, true FROM (SELECT * FROM matched WHERE ends_at <= $3 ORDER BY ends_at DESC, id) m WHERE ${WITH_BUYER} LIMIT 1)) m`;
 
 /** With and without a time: of those that may be ahead the first and the last of each half month, and the first of those before. */
-const plannedOf = ({
-  planned,
-}: typeof BY_INDEX) => `SELECT coalesce(json_agg(json_build_array(p.whole_day, p.first, CASE WHEN p.part IS NOT NULL THEN p.last END)), '[]')
+const plannedOf = (
+  planned: string,
+) => `SELECT coalesce(json_agg(json_build_array(p.whole_day, p.first, CASE WHEN p.part IS NOT NULL THEN p.last END)), '[]')
   FROM (SELECT u.whole_day, u.part, ${earliest("u.crm_id", "u.due_at")} AS first, ${latest("u.crm_id", "u.due_at")} AS last
         FROM (SELECT a.crm_id, a.due_at, NOT a.due_has_time AS whole_day,
                 CASE WHEN a.due_at > $3 - ${LAST_END_OF_DAY} THEN floor(date_part('epoch', a.due_at) / ${APART_SECONDS}) END AS part
@@ -153,17 +153,17 @@ const plannedOf = ({
         GROUP BY u.whole_day, u.part ORDER BY u.part NULLS FIRST LIMIT ${MOST_AHEAD}) p`;
 
 /** SQL over `deals`: by deal what others say of it, looked up. */
-const found = (which: typeof BY_INDEX) =>
+const foundOf = ({ happened, planned }: typeof BY_INDEX) =>
   listOf(
     "d.crm_id",
-    `json_build_object('contacts', (${endsOfContacts(which)}), 'meetings', (${MEETINGS}), 'planned', (${plannedOf(which)}), 'hasMail',
+    `json_build_object('contacts', (${endsOfContacts(happened)}), 'meetings', (${MEETINGS}), 'planned', (${plannedOf(planned)}), 'hasMail',
     coalesce(mails.incoming, mails.outgoing) IS NOT NULL OR mails.keeps_first, 'hasFirstMail', ${KEEPS_THE_FIRST},
     'firstMailLeft', d.first_mail_person_id IS NOT NULL AND NOT mails.keeps_first)`,
     `deals d ${WITH_MAILS}`,
   );
-export const FOUND = found(BY_INDEX);
+export const FOUND = foundOf(BY_INDEX);
 /** The same for kept plans. */
-export const FOUND_BY_DEAL = found(BY_DEAL);
+export const FOUND_BY_DEAL = foundOf(BY_DEAL);
 /** Half of what a page of deals costs is to look the others up. */
 export const keptOf = ({ kept }: Judging) => listOf("s.deal_id", "s.of_others", `${kept} AND s.of_others IS NOT NULL`);
 
