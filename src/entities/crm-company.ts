@@ -27,7 +27,7 @@ export class StageRow extends OfRecord {
 }
 
 @Entity("crm_user")
-@Index("crm_user_by_address", ["tenantId", "copyId", "address"])
+@Index("crm_user_by_address", ["tenantId", "copyId", "address"], { where: "address IS NOT NULL" })
 export class CrmUserRow extends OfRecord {
   @Column("text")
   name!: string;

@@ -3,8 +3,8 @@ import { OwnedRecord } from "./records";
 import { OfCopy, OfTenant, TenantRow } from "./tenant";
 
 @Entity("deal")
-@Index("deal_by_person", ["tenantId", "copyId", "personId"])
-@Index("deal_by_organization", ["tenantId", "copyId", "organizationId"])
+@Index("deal_by_person", ["tenantId", "copyId", "personId"], { where: "person_id IS NOT NULL" })
+@Index("deal_by_organization", ["tenantId", "copyId", "organizationId"], { where: "organization_id IS NOT NULL" })
 @Index("deal_open_due", { synchronize: false })
 @Index("deal_closed_due", { synchronize: false })
 @Index("deal_participants_asked", ["tenantId", "copyId", "participantsAskedAt", "crmId"], {

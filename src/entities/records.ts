@@ -33,9 +33,11 @@ abstract class AttachedRecord extends OfRecord {
 }
 
 @Entity("activity")
-@Index("activity_by_deal", ["tenantId", "copyId", "dealId", "happenedAt"])
-@Index("activity_by_person", ["tenantId", "copyId", "personId", "happenedAt"])
-@Index("activity_by_organization", ["tenantId", "copyId", "organizationId", "happenedAt"])
+@Index("activity_by_deal", ["tenantId", "copyId", "dealId", "happenedAt"], { where: "deal_id IS NOT NULL" })
+@Index("activity_by_person", ["tenantId", "copyId", "personId", "happenedAt"], { where: "person_id IS NOT NULL" })
+@Index("activity_by_organization", ["tenantId", "copyId", "organizationId", "happenedAt"], {
+  where: "organization_id IS NOT NULL",
+})
 export class ActivityRow extends AttachedRecord {
   @Column("text")
   subject!: string;
@@ -71,9 +73,11 @@ export class ActivityRow extends AttachedRecord {
 }
 
 @Entity("note")
-@Index("note_by_deal", ["tenantId", "copyId", "dealId", "addTime"])
-@Index("note_by_person", ["tenantId", "copyId", "personId", "addTime"])
-@Index("note_by_organization", ["tenantId", "copyId", "organizationId", "addTime"])
+@Index("note_by_deal", ["tenantId", "copyId", "dealId", "addTime"], { where: "deal_id IS NOT NULL" })
+@Index("note_by_person", ["tenantId", "copyId", "personId", "addTime"], { where: "person_id IS NOT NULL" })
+@Index("note_by_organization", ["tenantId", "copyId", "organizationId", "addTime"], {
+  where: "organization_id IS NOT NULL",
+})
 export class NoteRow extends AttachedRecord {
   /** HTML as the CRM holds it, or its beginning: never shown unsanitized. */
   @Column("text", { select: false })
@@ -142,7 +146,7 @@ interface ContactValue {
 }
 
 @Entity("person")
-@Index("person_by_organization", ["tenantId", "copyId", "organizationId"])
+@Index("person_by_organization", ["tenantId", "copyId", "organizationId"], { where: "organization_id IS NOT NULL" })
 @Index("person_with_mail", ["tenantId", "copyId"], {
   where: "last_incoming_mail_time IS NOT NULL OR last_outgoing_mail_time IS NOT NULL",
 })
@@ -170,7 +174,7 @@ export class PersonRow extends OwnedRecord {
 @Entity("person_address")
 @Index("person_address_by_person", ["tenantId", "copyId", "personId"])
 @Index("person_address_by_mailbox", ["tenantId", "copyId", "mailbox"])
-@Index("person_address_by_domain", ["tenantId", "copyId", "domain"])
+@Index("person_address_by_domain", ["tenantId", "copyId", "domain"], { where: "domain IS NOT NULL" })
 export class PersonAddressRow extends OfCopy {
   @PrimaryColumn("text")
   address!: string;
@@ -188,7 +192,9 @@ export class PersonAddressRow extends OfCopy {
 }
 
 @Entity("organization")
-@Index("organization_by_website_domain", ["tenantId", "copyId", "websiteDomain"])
+@Index("organization_by_website_domain", ["tenantId", "copyId", "websiteDomain"], {
+  where: "website_domain IS NOT NULL",
+})
 export class OrganizationRow extends OwnedRecord {
   @Column("text")
   name!: string;

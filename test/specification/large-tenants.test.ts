@@ -1,4 +1,6 @@
 import { readMatches, readPreviousMeetings } from "../../src/briefing/meeting-rows";
+import { readOtherDeals } from "../../src/briefing/records";
+import { readContacts } from "../../src/briefing/timeline";
 import { readGaps, readUnread } from "../../src/connections/completeness";
 import type { CopyScope } from "../../src/database/database";
 import { fillTenants, MEETING_ID, reading as readingBlocks } from "../support/blocks";
@@ -49,6 +51,14 @@ test.each<[string, (copy: CopyScope, id: string) => Promise<unknown[]>]>([
   const looked = await reading(read);
   expect(looked.found).toBe(1);
   expect(looked.blocks).toBeLessThan(MOST_BLOCKS);
+});
+
+// Seen red with an index by deal that has meetings of no deal too: it has all that is asked of a match, and all of the tenant's.
+test.each<[string, (copy: CopyScope, id: string) => Promise<unknown[]>]>([
+  ["timeline is", (copy, id) => readContacts(copy, [id], 20, new Date())],
+  ["other deals are", (copy, id) => readOtherDeals(copy, [id])],
+])("a meeting's %s found without the matches of others", async (_what, read) => {
+  expect((await reading(read)).blocks).toBeLessThan(MOST_BLOCKS);
 });
 
 // Seen red without an index of the deals of which it is not known who takes part: all deals of the copy were read.

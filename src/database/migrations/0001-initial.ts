@@ -79,7 +79,7 @@ CREATE TABLE crm_user (
   active boolean NOT NULL,
   CONSTRAINT crm_user_pkey PRIMARY KEY (tenant_id, copy_id, crm_id)
 );
-CREATE INDEX crm_user_by_address ON crm_user (tenant_id, copy_id, address);
+CREATE INDEX crm_user_by_address ON crm_user (tenant_id, copy_id, address) WHERE address IS NOT NULL;
 
 CREATE TABLE pipeline (
   ${OF_RECORD},
@@ -109,7 +109,7 @@ CREATE TABLE organization (
   custom_fields jsonb NOT NULL,
   CONSTRAINT organization_pkey PRIMARY KEY (tenant_id, copy_id, crm_id)
 );
-CREATE INDEX organization_by_website_domain ON organization (tenant_id, copy_id, website_domain);
+CREATE INDEX organization_by_website_domain ON organization (tenant_id, copy_id, website_domain) WHERE website_domain IS NOT NULL;
 
 CREATE TABLE person (
   ${OF_RECORD},
@@ -125,7 +125,7 @@ CREATE TABLE person (
   custom_fields jsonb NOT NULL,
   CONSTRAINT person_pkey PRIMARY KEY (tenant_id, copy_id, crm_id)
 );
-CREATE INDEX person_by_organization ON person (tenant_id, copy_id, organization_id);
+CREATE INDEX person_by_organization ON person (tenant_id, copy_id, organization_id) WHERE organization_id IS NOT NULL;
 CREATE INDEX person_with_mail ON person (tenant_id, copy_id)
   WHERE last_incoming_mail_time IS NOT NULL OR last_outgoing_mail_time IS NOT NULL;
 
@@ -140,7 +140,7 @@ CREATE TABLE person_address (
 );
 CREATE INDEX person_address_by_person ON person_address (tenant_id, copy_id, person_id);
 CREATE INDEX person_address_by_mailbox ON person_address (tenant_id, copy_id, mailbox);
-CREATE INDEX person_address_by_domain ON person_address (tenant_id, copy_id, domain);
+CREATE INDEX person_address_by_domain ON person_address (tenant_id, copy_id, domain) WHERE domain IS NOT NULL;
 
 CREATE TABLE kept_out_person (
   ${OF_RECORD},
@@ -175,8 +175,8 @@ CREATE TABLE deal (
   custom_fields jsonb NOT NULL,
   CONSTRAINT deal_pkey PRIMARY KEY (tenant_id, copy_id, crm_id)
 );
-CREATE INDEX deal_by_person ON deal (tenant_id, copy_id, person_id);
-CREATE INDEX deal_by_organization ON deal (tenant_id, copy_id, organization_id);
+CREATE INDEX deal_by_person ON deal (tenant_id, copy_id, person_id) WHERE person_id IS NOT NULL;
+CREATE INDEX deal_by_organization ON deal (tenant_id, copy_id, organization_id) WHERE organization_id IS NOT NULL;
 CREATE INDEX deal_open_due ON deal (tenant_id, copy_id, coalesce(update_time, '0001-01-01 00:00:00+00'::timestamptz), crm_id)
   WHERE participants_due AND status = 'open';
 CREATE INDEX deal_closed_due ON deal (tenant_id, copy_id, coalesce(greatest(won_time, lost_time), close_time, '0001-01-01 00:00:00+00'::timestamptz), crm_id)
@@ -227,9 +227,9 @@ CREATE TABLE activity (
   update_time timestamptz,
   CONSTRAINT activity_pkey PRIMARY KEY (tenant_id, copy_id, crm_id)
 );
-CREATE INDEX activity_by_deal ON activity (tenant_id, copy_id, deal_id, happened_at);
-CREATE INDEX activity_by_person ON activity (tenant_id, copy_id, person_id, happened_at);
-CREATE INDEX activity_by_organization ON activity (tenant_id, copy_id, organization_id, happened_at);
+CREATE INDEX activity_by_deal ON activity (tenant_id, copy_id, deal_id, happened_at) WHERE deal_id IS NOT NULL;
+CREATE INDEX activity_by_person ON activity (tenant_id, copy_id, person_id, happened_at) WHERE person_id IS NOT NULL;
+CREATE INDEX activity_by_organization ON activity (tenant_id, copy_id, organization_id, happened_at) WHERE organization_id IS NOT NULL;
 
 CREATE TABLE note (
   ${OF_RECORD},
@@ -247,9 +247,9 @@ CREATE TABLE note (
   shown_rules integer,
   CONSTRAINT note_pkey PRIMARY KEY (tenant_id, copy_id, crm_id)
 );
-CREATE INDEX note_by_deal ON note (tenant_id, copy_id, deal_id, add_time);
-CREATE INDEX note_by_person ON note (tenant_id, copy_id, person_id, add_time);
-CREATE INDEX note_by_organization ON note (tenant_id, copy_id, organization_id, add_time);
+CREATE INDEX note_by_deal ON note (tenant_id, copy_id, deal_id, add_time) WHERE deal_id IS NOT NULL;
+CREATE INDEX note_by_person ON note (tenant_id, copy_id, person_id, add_time) WHERE person_id IS NOT NULL;
+CREATE INDEX note_by_organization ON note (tenant_id, copy_id, organization_id, add_time) WHERE organization_id IS NOT NULL;
 
 CREATE TABLE field_list (
   ${OF_COPY},
