@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { type CopyScope, type TenantScope } from "../database/database";
-import { type Ids, rowsById, rowsOf } from "../database/rows";
+import { type Ids, oneByOne, rowsById, rowsOf } from "../database/rows";
 import { jsonRows } from "../database/upsert";
 import {
   type MatchedEntity,
@@ -26,7 +26,7 @@ export async function readMeeting(
 }
 
 export function readMeetings({ tenantId, entities }: TenantScope, ids: Ids<string>): Promise<MeetingRow[]> {
-  return entities(MeetingRow, `SELECT * FROM ${rowsById("meeting", "$2")} t`, [tenantId, ids]);
+  return entities(MeetingRow, `SELECT * FROM ${rowsById("meeting", oneByOne("$2", ids))} t`, [tenantId, ids]);
 }
 
 export function readAttendees(scope: TenantScope, meetingIds: Ids<string>): Promise<MeetingAttendeeRow[]> {
@@ -34,11 +34,12 @@ export function readAttendees(scope: TenantScope, meetingIds: Ids<string>): Prom
   return scope.entities(MeetingAttendeeRow, sql, [scope.tenantId, meetingIds]);
 }
 
-/** SQL: the matches of meetings. @param ids SQL: an array */
-export const matchesOf = (ids: string) => rowsById("meeting_match", ids, "meeting_id");
+/** SQL: the matches of meetings. */
+export const matchesOf = (parameter: string, known?: Ids<string>) =>
+  rowsById("meeting_match", oneByOne(parameter, known), "meeting_id");
 
-export function readMatches(scope: TenantScope, meetingIds: Ids<string>): Promise<MeetingMatchRow[]> {
-  return scope.entities(MeetingMatchRow, `SELECT * FROM ${matchesOf("$2")} m`, [scope.tenantId, meetingIds]);
+export function readMatches({ tenantId, entities }: TenantScope, ids: Ids<string>): Promise<MeetingMatchRow[]> {
+  return entities(MeetingMatchRow, `SELECT * FROM ${matchesOf("$2", ids)} m`, [tenantId, ids]);
 }
 
 /** The last meetings before others that were about the same deal and took place by now. */
@@ -49,7 +50,7 @@ export function readPreviousMeetings(
 ): Promise<(MeetingRow & { parent_id: string })[]> {
   return entities<MeetingRow, { parent_id: string }>(
     MeetingRow,
-    `SELECT before.*, own.meeting_id AS parent_id FROM ${matchesOf("$3")} own
+    `SELECT before.*, own.meeting_id AS parent_id FROM ${matchesOf("$3", meetingIds)} own
      CROSS JOIN LATERAL (
        SELECT m.* FROM ${rowsOf("meeting_match", "deal_id", "own.deal_id", "t.deal_id DESC, t.starts_at DESC, t.meeting_id DESC")} mm
        CROSS JOIN LATERAL (SELECT * FROM meeting m WHERE m.tenant_id = $1 AND m.id = mm.meeting_id LIMIT 1) m

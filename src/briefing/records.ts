@@ -1,7 +1,7 @@
 import type { ObjectLiteral, ObjectType } from "typeorm";
 import type { UnreadDeal } from "../connections/completeness";
 import { type CopyScope } from "../database/database";
-import { type Ids, ms, rowsOfEach } from "../database/rows";
+import { type Ids, ms, oneByOne } from "../database/rows";
 import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import { DealRow } from "../entities/deal";
 import type { MatchedEntity, StoredDealCandidate } from "../entities/meeting";
@@ -63,7 +63,7 @@ export function readCustomFields(scope: CopyScope, entity: MatchedEntity, ids: I
 /** Users, pipelines and stages: the company's setup, readable as a whole. */
 export function readSetup<T extends ObjectLiteral>(scope: CopyScope, entity: ObjectType<T>, ids: Ids): Promise<T[]> {
   const { tableName } = scope.metadata(entity);
-  const sql = `SELECT * FROM ${rowsOfEach(tableName, "crm_id", "$3::bigint[]")} t`;
+  const sql = `SELECT * FROM ${tableName} WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = ANY ($3)`;
   return scope.entities(entity, sql, [scope.tenantId, scope.copyId, ids]);
 }
 
@@ -130,7 +130,7 @@ export function readMatchedIds({ tenantId, copyId, rows }: CopyScope, meetingIds
   const idOf = (entity: MatchedEntity) => `CASE r.entity WHEN '${entity}' THEN r.crm_id END`;
   return rows<MatchedIds>(
     `SELECT r.meeting_id AS "meetingId", ${idOf("DEAL")} AS "dealId", ${idOf("PERSON")} AS "personId", ${idOf("ORGANIZATION")} AS "organizationId"
-     FROM unnest($3::uuid[]) AS one (id) CROSS JOIN LATERAL ${readableBy("one.id")} r`,
+     FROM ${oneByOne("$3", meetingIds)} CROSS JOIN LATERAL ${readableBy("one.id")} r`,
     [tenantId, copyId, meetingIds],
     { meetingId: "text", dealId: "number", personId: "number", organizationId: "number" },
   );
@@ -146,7 +146,7 @@ const MATCHED_FIRST = "one.deal_id = own.deal_id DESC NULLS LAST, one.place";
  */
 export function readCandidates({ tenantId, copyId, rows }: CopyScope, meetingIds: Ids<string>) {
   return rows<StoredDealCandidate & { meetingId: string }>(
-    `SELECT own.meeting_id AS "meetingId", one.deal_id AS "dealId", one.reason FROM ${matchesOf("$3")} own CROSS JOIN LATERAL (
+    `SELECT own.meeting_id AS "meetingId", one.deal_id AS "dealId", one.reason FROM ${matchesOf("$3", meetingIds)} own CROSS JOIN LATERAL (
        SELECT * FROM ROWS FROM (jsonb_to_recordset(own.candidates) AS ("dealId" bigint, reason text))
          WITH ORDINALITY AS one (deal_id, reason, place)
        ORDER BY ${MATCHED_FIRST} LIMIT ${MOST_CANDIDATES + 1}) one
@@ -299,11 +299,10 @@ export function readOtherDeals(
 ): Promise<(DealRow & { meeting_id: string })[]> {
   return scope.entities<DealRow, { meeting_id: string }>(
     DealRow,
-    `SELECT found.*, parent.id AS meeting_id FROM unnest($3::uuid[]) AS parent (id)
-     CROSS JOIN LATERAL (
-       SELECT t.* FROM ${readableBy("parent.id")} r JOIN deal t ON t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = r.crm_id
-       WHERE r.entity = 'DEAL' AND NOT EXISTS (
-         SELECT 1 FROM ${matchesOf("ARRAY[parent.id]")} own WHERE own.copy_id = $2 AND own.deal_id = t.crm_id OFFSET 0)
+    `SELECT found.*, one.id AS meeting_id FROM ${oneByOne("$3", meetingIds)} CROSS JOIN LATERAL (
+       SELECT t.* FROM ${readableBy("one.id")} r JOIN deal t ON t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = r.crm_id
+       WHERE r.entity = 'DEAL' AND r.crm_id IS DISTINCT FROM (
+         SELECT m.deal_id FROM meeting_match m WHERE m.tenant_id = $1 AND m.meeting_id = one.id AND m.copy_id = $2)
        ORDER BY t.status <> 'open', t.update_time DESC NULLS LAST, t.crm_id DESC LIMIT ${MOST_OTHER_DEALS}
      ) found`,
     [scope.tenantId, scope.copyId, meetingIds],

@@ -42,10 +42,11 @@ const BUYER = `SELECT (min(ARRAY[b.position, b.person_id]) FILTER (WHERE b.side 
 const MEETINGS = `(SELECT held.at, buyer.person_id, held.id FROM (${HELD} ORDER BY at DESC, id OFFSET 0) held
   CROSS JOIN LATERAL (${BUYER}) buyer ORDER BY held.at DESC, held.id LIMIT $4)`;
 
-/** SQL: the newest first, and those of one instant always in the same order. */
+/**
+ * SQL: the newest first, and those of one instant always in the same order. Those without a time have an order of their own:
+ * where in the others' they belong only the zone tells.
+ */
 const NEWEST_FIRST = "ORDER BY at DESC, kind, crm_id DESC, meeting_id";
-/** SQL: those without a time have an order of their own: where in the others' they belong only the zone tells. */
-const PLACE = `row_number() OVER (PARTITION BY day IS NULL ${NEWEST_FIRST}) AS place`;
 
 /**
  * SQL: the done activities of a parent, by the key that it has, that may be among its latest: of tens of thousands only these are
@@ -53,10 +54,10 @@ const PLACE = `row_number() OVER (PARTITION BY day IS NULL ${NEWEST_FIRST}) AS p
  */
 const activitiesOf = (column: string, value: string) => {
   const own = `SELECT a.* FROM activity a WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.${column} = ${value}`;
-  return `(SELECT a.* FROM (
-      SELECT CASE count(*) WHEN $4 THEN min(LEAST(${HAPPENED_AT}, ${HAPPENED_ON} - ${EARLIEST_BEGIN})) - ${EARLIEST_BEGIN} ELSE '-infinity' END AS at
-      FROM (${own} AND a.happened_at IS NOT NULL ORDER BY a.happened_at DESC LIMIT $4) a) since
-    CROSS JOIN LATERAL (${own} AND a.happened_at >= since.at ORDER BY a.happened_at DESC OFFSET 0) a)`;
+  return `(${own} AND a.happened_at >= (
+      SELECT CASE count(*) WHEN $4 THEN min(LEAST(${HAPPENED_AT}, ${HAPPENED_ON} - ${EARLIEST_BEGIN})) - ${EARLIEST_BEGIN} ELSE '-infinity' END
+      FROM (${own} AND a.happened_at IS NOT NULL ORDER BY a.happened_at DESC LIMIT $4) a)
+    ORDER BY a.happened_at DESC OFFSET 0)`;
 };
 const ACTIVITIES = `(SELECT * FROM ${activitiesOf("deal_id", "parent.deal")} of_deal
   UNION ALL SELECT * FROM ${activitiesOf("person_id", "parent.person")} of_person)`;
@@ -75,19 +76,17 @@ const PARENTS = `SELECT DISTINCT entity, id, CASE entity WHEN 'DEAL' THEN id END
 
 /** SQL: the latest that hang on each parent, each table by its key, whatever is known of it. */
 const CONTACTS = `SELECT parent.entity, parent.id, own.* FROM (${PARENTS}) parent CROSS JOIN LATERAL (
-    SELECT kind, at, day, person_id, crm_id, meeting_id FROM (SELECT *, ${PLACE} FROM (
-      SELECT 'ACTIVITY', ${HAPPENED_AT}, ${HAPPENED_ON}, a.person_id, a.crm_id, NULL::uuid
-      FROM ${ACTIVITIES} a
-      UNION ALL SELECT 'NOTE', n.add_time, NULL, n.person_id, n.crm_id, NULL
-      FROM ${NOTES} n
-      UNION ALL SELECT 'MEETING', m.at, NULL, m.person_id, 0, m.id FROM ${MEETINGS} m
-    ) every (kind, at, day, person_id, crm_id, meeting_id)) every WHERE place <= $4) own`;
+    SELECT 'ACTIVITY', ${HAPPENED_AT}, ${HAPPENED_ON}, a.person_id, a.crm_id, NULL::uuid FROM ${ACTIVITIES} a
+    UNION ALL SELECT 'NOTE', n.add_time, NULL, n.person_id, n.crm_id, NULL FROM ${NOTES} n
+    UNION ALL SELECT 'MEETING', m.at, NULL, m.person_id, 0, m.id FROM ${MEETINGS} m) own`;
 
 /** SQL: the deal that a meeting is about, or while that is not certain all that it could be; and its attendees that are known persons. */
-const AROUND = `SELECT own.meeting_id, parent.* FROM ${matchesOf("$3")} own CROSS JOIN LATERAL (
+const aroundOf = (
+  meetingIds: Ids<string>,
+) => `SELECT own.meeting_id, parent.* FROM ${matchesOf("$3", meetingIds)} own CROSS JOIN LATERAL (
     SELECT 'DEAL', d.crm_id FROM ${readableBy("own.meeting_id")} r CROSS JOIN LATERAL ${rowsOf("deal", "crm_id", "r.crm_id")} d
     WHERE r.entity = 'DEAL' AND r.crm_id = coalesce(own.deal_id, r.crm_id)
-    UNION SELECT 'PERSON', b.person_id FROM meeting_attendee b
+    UNION ALL SELECT 'PERSON', b.person_id FROM meeting_attendee b
     WHERE b.tenant_id = $1 AND b.meeting_id = own.meeting_id AND b.person_id IS NOT NULL
   ) parent WHERE own.copy_id = $2`;
 
@@ -103,7 +102,7 @@ export async function readContacts(
   now: Date,
 ): Promise<(Contact & { parent_id: string })[]> {
   const found = await rows<Contact & { parent_id: string; day: Date | null; zone: string | null }>(
-    `WITH around (parent_id, entity, id) AS MATERIALIZED (${AROUND}),
+    `WITH around (parent_id, entity, id) AS MATERIALIZED (${aroundOf(meetingIds)}),
        contact (entity, id, kind, at, day, person_id, crm_id, meeting_id) AS MATERIALIZED (
          ${CONTACTS})
      SELECT parent_id, kind, at, day, ${ZONE} AS zone, person_id AS "personId", CASE kind WHEN 'ACTIVITY' THEN crm_id END AS "activityId",

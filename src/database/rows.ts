@@ -78,9 +78,15 @@ export const ORDER_DECIDES = "set_config('enable_sort', 'off', true) = 'off'";
 export const rowsOfEach = (table: string, column: string, values: string) =>
   `(SELECT t.* FROM unnest(${values}) AS one (id) CROSS JOIN LATERAL ${rowsOf(table, column, "one.id")} t)`;
 
-/** SQL: the same of a table of the tenant's own, by its key. @param ids SQL: an array of UUIDs */
+/** SQL: UUIDs, one by one, as `one.id`. @param known the parameter's: of a single one no list is made, nor gone through */
+export const oneByOne = (parameter: string, known?: Ids<string>) =>
+  known && !(known instanceof NamedIds) && known.length === 1
+    ? `(SELECT (${parameter}::uuid[])[1]) AS one (id)`
+    : `unnest(${parameter}::uuid[]) AS one (id)`;
+
+/** SQL: the same of a table of the tenant's own, by its key. @param ids {@link oneByOne} */
 export const rowsById = (table: string, ids: string, key = "id") =>
-  `(SELECT t.* FROM unnest(${ids}::uuid[]) AS one (id) CROSS JOIN LATERAL (
+  `(SELECT t.* FROM ${ids} CROSS JOIN LATERAL (
     SELECT * FROM ${table} t WHERE t.tenant_id = $1 AND t.${key} = one.id LIMIT 1) t)`;
 
 /**

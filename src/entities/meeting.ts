@@ -142,9 +142,7 @@ export interface LastDeal {
 
 /** Which deal a meeting is about, with the rule that decided; of the copy it was decided on. */
 @Entity("meeting_match")
-@Index("meeting_match_by_deal", ["tenantId", "copyId", "dealId", "startsAt", "meetingId"], {
-  where: "deal_id IS NOT NULL",
-})
+@Index("meeting_match_by_deal", ["tenantId", "copyId", "dealId", "startsAt"], { where: "deal_id IS NOT NULL" })
 @Index("meeting_match_by_status", { synchronize: false })
 @GoesWithMeeting("meeting_match_meeting_fkey")
 @Check("meeting_match_status", "status IN ('MATCHED', 'NEEDS_CHOICE', 'NONE', 'PENDING')")

@@ -1,6 +1,6 @@
 import type { Database, TenantScope } from "../database/database";
 import { type ListOrder, type Page, type PageRequest, readPage } from "../database/keyset";
-import { type Ids, rowsById } from "../database/rows";
+import { type Ids, oneByOne, rowsById } from "../database/rows";
 import { forgetOld } from "../database/upsert";
 import { type SyncResource, SyncRunRow, type SyncState, SyncStepRow } from "../entities/sync-run";
 import { DAY_MS } from "../platform/clock";
@@ -25,7 +25,7 @@ export async function readLatestRun(scope: TenantScope): Promise<SyncRunRow | nu
 }
 
 export function readRunsById({ tenantId, entities }: TenantScope, ids: readonly string[]): Promise<SyncRunRow[]> {
-  return entities(SyncRunRow, `SELECT * FROM ${rowsById("sync_run", "$2")} t`, [tenantId, ids]);
+  return entities(SyncRunRow, `SELECT * FROM ${rowsById("sync_run", oneByOne("$2", ids))} t`, [tenantId, ids]);
 }
 
 export interface RunStatus {

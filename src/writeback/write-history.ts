@@ -1,6 +1,6 @@
 import type { TenantScope } from "../database/database";
 import { type ListOrder, type Page, type PageRequest, readPageOf, type Step } from "../database/keyset";
-import { rowsById } from "../database/rows";
+import { oneByOne, rowsById } from "../database/rows";
 import { inBatches } from "../database/upsert";
 import type { FieldWriteRow, NoteWriteRow, WriteReceipt } from "../entities/writeback";
 import { DAY_MS } from "../platform/clock";
@@ -25,7 +25,7 @@ export function readReceipts<Row extends WriteReceipt>(
 ): Promise<(Row & OfCompany)[]> {
   return entities<Row, OfCompany>(
     row,
-    `SELECT w.*, ${IS_OF_PRESENT_COMPANY} AS of_present_company FROM ${rowsById(table, "$2")} w
+    `SELECT w.*, ${IS_OF_PRESENT_COMPANY} AS of_present_company FROM ${rowsById(table, oneByOne("$2", ids))} w
      WHERE $3::text IS NULL OR w.requested_by = $3`,
     [tenantId, ids, by],
     { of_present_company: "flag" },

@@ -146,8 +146,8 @@ function statementOf(judging: Judging, ofOthers: string): string {
        LEFT JOIN judged_copy j ON j.tenant_id = $1 AND j.copy_id = c.id WHERE c.tenant_id = $1 AND c.id = $2)
      SELECT ${DEAL} AS deals, ${ofOthers} AS "ofOthers", ${listOf("p.deal_id", ms("p.seen_at"), PUSHES)} AS pushes,
        ${writes} AS writes,
-       (SELECT coalesce(json_agg(u.crm_id), '[]') FROM ${rowsOfEach("crm_user", "crm_id", ofDeals("DISTINCT owner_id"))} u
-         WHERE NOT u.active) AS inactive,
+       (SELECT coalesce(json_agg(u.crm_id), '[]') FROM crm_user u
+         WHERE u.tenant_id = $1 AND u.copy_id = $2 AND u.crm_id = ANY (${ofDeals("owner_id")}) AND NOT u.active) AS inactive,
        ${listOf("g.crm_id", ms("g.since"), gaps)} AS unanswered,
        ${listOf("r.deal_id", ms("r.since"), rejected)} AS unreadable,
        ${LISTS} AS lists,
