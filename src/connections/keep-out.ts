@@ -177,9 +177,10 @@ export class KeptOut {
     );
     for (const id of fresh) await eraseTexts(copy, copy.copyId, id);
     const out = new Set(shown.map(({ crmId }) => crmId));
-    const leaving = new Set(held);
+    // One that was noted before is its erasure's, which finds all the rest by it, also when it is begun again after a kill.
+    const leaving = new Set(held.filter((id) => fresh.includes(id)));
     return page.flatMap((person) => {
-      if (!out.has(person.id)) return [person];
+      if (!out.has(person.id) || person.deleted) return [person];
       return leaving.has(person.id) ? [{ ...person, deleted: true }] : [];
     });
   }

@@ -55,6 +55,13 @@ const ENDED_CODES = ["57P01", "57P02", "57P03", "57P05", "53300", "ECONNRESET", 
 const GIVEN_UP_CODES = new Set<unknown>([...LOCK_CODES, ...ENDED_CODES, ...UNREACHED_CODES]);
 /** For a disk or a memory that is full, or a database that takes no writes: it is so until somebody makes room, or names the primary. */
 const FULL_CODES = new Set<unknown>(["53100", "53200", "25006"]);
+/**
+ * For a database that is not there, or without its tables, as while it is restored, and one that takes no session of its user
+ * or denies it something: it is so until somebody gives it back.
+ */
+const SHUT_CODES = ["3D000", "42P01", "55000", "28000", "28P01", "42501"];
+/** It has the last one's code, and is a bug: a row of another tenant's. */
+const OF_POLICY = /row-level security/;
 /** For a statement over its limit: again it would take as long, so that whoever goes on by itself must not. */
 const TOO_LONG = "57014";
 /** A cluster's coordinator says so of a tenant's node that is away, in a session that itself goes on. */
