@@ -1,7 +1,7 @@
 import { createApp } from "./app";
 import { CrmStops } from "./connections/crm-stops";
 import { withDatabase } from "./database/database";
-import { heldUpOf, isFull } from "./database/errors";
+import { heldUpOf, needsOperator } from "./database/errors";
 import { entities } from "./entities";
 import { lineOf } from "./operator/checks";
 import { COMMANDS, WITH_WORDS } from "./operator/commands";
@@ -107,7 +107,8 @@ async function serve(config: Config, logger: Logger): Promise<void> {
 
 /** What an operator can mend is said in words; only what nobody foresaw shows its stack. */
 function wordsFor(error: unknown): string {
-  if (error instanceof ServiceError || isFull(error)) return messageOf(error);
+  if (error instanceof ServiceError) return messageOf(error);
+  if (needsOperator(error)) return `The database does not let this be done: ${messageOf(error)}. See: npm run doctor`;
   if (heldUpOf(error)) return `The database held this up: ${messageOf(error)}. Run it again.`;
   return (error instanceof Error && error.stack) || String(error);
 }

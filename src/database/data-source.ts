@@ -3,7 +3,7 @@ import { type Client, Pool, type PoolConfig, types } from "pg";
 import { DataSource, DefaultNamingStrategy, type Table } from "typeorm";
 import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
-import { asApplication, CONNECT_TIMEOUT_MS, connectionTo, patience } from "./application-role";
+import { APPLICATION_ROLE, asApplication, CONNECT_TIMEOUT_MS, connectionTo, patience } from "./application-role";
 import { type Ask, dropLocalRows, forSchemaChanges, readLayout, spreadTables } from "./cluster";
 import { startEmbeddedPostgres } from "./embedded/embedded-postgres";
 import { refuseUnfit, type Unfit, unavailable } from "./errors";
@@ -197,11 +197,11 @@ export interface Applied {
 
 /** Of a version that acted as the user of DATABASE_URL, the tables are that user's, and not to be read by our role. */
 export async function appliedMigrations(ask: Ask): Promise<Applied> {
-  const [table] = await ask<{ readable: boolean | null }>(
-    "SELECT has_table_privilege(to_regclass('public.migration')::oid, 'SELECT') AS readable",
+  const [table] = await ask<{ isReadable: boolean; owner: string }>(
+    `SELECT has_table_privilege(oid, 'SELECT') AS "isReadable", relowner::regrole::text AS owner FROM pg_class WHERE oid = to_regclass('public.migration')`,
   );
-  if (table?.readable === false) return { names: [], foreign: foreign("its tables belong to another role") };
-  if (!table?.readable) return { names: [], foreign: null };
+  if (!table) return { names: [], foreign: null };
+  if (!table.isReadable) return { names: [], foreign: table.owner === APPLICATION_ROLE ? DENIED : foreign(OF_ANOTHER) };
   const applied = await ask<{ name: string }>("SELECT name FROM public.migration ORDER BY timestamp, id");
   const names = applied.map(({ name }) => name);
   const [first = migrationNames[0]] = names;
@@ -212,7 +212,8 @@ export async function appliedMigrations(ask: Ask): Promise<Applied> {
   };
 }
 
-const foreign = (what: string): Unfit => ({
-  what,
-  todo: "give DATABASE_URL an empty database, or run the version that made this one",
-});
+const EMPTY = "give DATABASE_URL an empty database, or run the version that made this one";
+const foreign = (what: string): Unfit => ({ what, todo: EMPTY });
+const OF_ANOTHER = "its tables belong to another role";
+const GRANT = `as an administrator GRANT ALL ON ALL TABLES IN SCHEMA public TO ${APPLICATION_ROLE}`;
+const DENIED: Unfit = { what: `${APPLICATION_ROLE} was denied its own tables`, todo: GRANT };

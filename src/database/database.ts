@@ -93,7 +93,7 @@ export class Database {
   acrossTenants<T>(sql: string, parameters: readonly unknown[] = [], shape?: Shape<T>): Promise<T[]> {
     // The role ends with the transaction, so that no session goes back to the pool with it.
     return this.#ofNobody.transaction(async (session) => {
-      await session.rows(`SET LOCAL ROLE ${ACROSS_TENANTS_ROLE}`, []);
+      await session.actAs(ACROSS_TENANTS_ROLE);
       return session.rows(sql, parameters, shape);
     });
   }

@@ -54,13 +54,11 @@ const LOCK_CODES = ["55P03", "25P03", "25P04", "40P01"];
 const ENDED_CODES = ["57P01", "57P02", "57P03", "57P05", "53300", "ECONNRESET", "EPIPE", "ETIMEDOUT"];
 const GIVEN_UP_CODES = new Set<unknown>([...LOCK_CODES, ...ENDED_CODES, ...UNREACHED_CODES]);
 /** For a disk or a memory that is full, or a database that takes no writes: it is so until somebody makes room, or names the primary. */
-const FULL_CODES = new Set<unknown>(["53100", "53200", "25006"]);
-/**
- * For a database that is not there, or without its tables, as while it is restored, and one that takes no session of its user
- * or denies it something: it is so until somebody gives it back.
- */
-const SHUT_CODES = ["3D000", "42P01", "55000", "28000", "28P01", "42501"];
-/** It has the last one's code, and is a bug: a row of another tenant's. */
+const FULL_CODES = ["53100", "53200", "25006"];
+/** For a database that is not there, or takes no sessions, as while it is restored, and for a user who may not log in or has lost rights. */
+const SHUT_CODES = ["3D000", "55000", "28000", "28P01", "42501"];
+const OPERATOR_CODES = new Set<unknown>([...FULL_CODES, ...SHUT_CODES]);
+/** It has a code of these, and is a bug: a row of another tenant. */
 const OF_POLICY = /row-level security/;
 /** For a statement over its limit: again it would take as long, so that whoever goes on by itself must not. */
 const TOO_LONG = "57014";
@@ -93,10 +91,11 @@ export const TRY_AGAIN =
 export const isNodeAway = (error: unknown): boolean =>
   NODE_AWAY_CODES.has(codeOf(error)) || (error instanceof Error && NOT_COMMITTED.test(error.message));
 
-/** Whether the server has no room, or is to be read alone: nothing of the work was done, and somebody must act. */
-export const isFull = (error: unknown): boolean => FULL_CODES.has(codeOf(error));
+/** Whether the server has no room, is to be read alone, or is shut to its user: nothing of the work was done, and somebody must act. */
+export const needsOperator = (error: unknown): boolean =>
+  OPERATOR_CODES.has(codeOf(error)) && !OF_POLICY.test(messageOf(error));
 
 function isHeldUp(error: unknown): boolean {
-  if (isGivenUp(error) || isFull(error) || codeOf(error) === TOO_LONG) return true;
+  if (isGivenUp(error) || needsOperator(error) || codeOf(error) === TOO_LONG) return true;
   return error instanceof Error && error.message === NO_SESSION;
 }

@@ -52,6 +52,7 @@ async function withSetting(client: Client, setting: Setting | null, statement: Q
 export class Session extends PostgresQueryRunner {
   #client: Client | null = null;
   #setting: Setting | null = null;
+  #isSpent = false;
 
   constructor(
     driver: PostgresDriver,
@@ -69,9 +70,16 @@ export class Session extends PostgresQueryRunner {
     return client;
   }
 
+  /** Until its transaction ends. A session whose user was dropped has no role when the user is made anew, and is ended. */
+  async actAs(role: string): Promise<void> {
+    this.#isSpent = true;
+    await this.rows(`SET LOCAL ROLE ${role}`, []);
+    this.#isSpent = false;
+  }
+
   /** @param error with which its work ended: a session that takes no writes takes none when the database does again, and is ended */
   override async release(error?: unknown): Promise<void> {
-    if (codeOf(error) === "25006") this.releaseCallback = this.releaseCallback?.bind(null, error);
+    if (codeOf(error) === "25006" || this.#isSpent) this.releaseCallback = this.releaseCallback?.bind(null, error);
     await super.release();
     this.giveTurnBack();
   }

@@ -2,7 +2,7 @@ import { SHORT_TODAY } from "../connections/budget";
 import { ACROSS_TENANTS_ROLE, APPLICATION_ROLE, unfitBecause } from "../database/application-role";
 import { readLayout, readNodesAway } from "../database/cluster";
 import { appliedMigrations, migrationNames } from "../database/data-source";
-import { isFull } from "../database/errors";
+import { DatabaseRoleError, needsOperator } from "../database/errors";
 import { aheadOf, SECOND_MS, systemClock } from "../platform/clock";
 import { messageOf } from "../platform/errors";
 import { type EncryptionKey, Keyring, keyIdOf, UnsealError } from "../platform/keyring";
@@ -70,7 +70,7 @@ async function checkFitness(look: Look): Promise<Finding> {
   try {
     await look.rows(`SET work_mem = '64kB'; ${BESIDE_MEMORY}; RESET work_mem`);
   } catch (error) {
-    if (isFull(error))
+    if (needsOperator(error))
       return fault(`database: ${messageOf(error)}`, "give its disk room; docs/operations.md says what fills it");
     // It may have a limit for such files.
   }
@@ -137,9 +137,9 @@ async function checkRole(look: Look): Promise<Finding> {
   try {
     await look.rows(`SET ROLE ${ACROSS_TENANTS_ROLE}`);
     await look.rows(`SET ROLE ${APPLICATION_ROLE}`);
-  } catch (error) {
-    const what = `row policies: ${name} may not act as the roles of the service: ${messageOf(error)}`;
-    return fault(what, "an administrator runs what docs/operations.md has under Roles");
+  } catch (cause) {
+    // What it would see as itself is not what the service sees.
+    throw new DatabaseRoleError(`row policies: ${name} may not act as the roles of the service: ${messageOf(cause)}`);
   }
   const [own] = await look.rows<{ passes: boolean }>(
     `SELECT pg_has_role(current_user, '${ACROSS_TENANTS_ROLE}', 'USAGE') OR rolbypassrls OR rolsuper AS passes

@@ -1,7 +1,7 @@
 import { request } from "undici";
 import { fetchKeys, KeysUnreadableError, LAST_KNOWN_MS } from "../auth/key-set";
 import { answering, inOwnSession } from "../database/application-role";
-import { DatabaseUnavailableError } from "../database/errors";
+import { DatabaseRoleError, DatabaseUnavailableError } from "../database/errors";
 import { HOUR_MS, SECOND_MS } from "../platform/clock";
 import { type AuthConfig, type Config, ConfigError, type CrmConfig, readConfig } from "../platform/config";
 import { messageOf } from "../platform/errors";
@@ -82,10 +82,12 @@ async function examineDatabase({
     });
     if (pooled) findings.push(fault(`database: ${pooled.what}`, pooled.todo));
   } catch (error) {
-    const todo = "PostgreSQL must run, accept this address, user and password, and let them read the service's tables";
+    const roles = "what docs/operations.md has under Roles";
+    const todo = `PostgreSQL must run, accept this address, user and password, and give them their rights: ${roles}`;
     const what =
       error instanceof DatabaseUnavailableError ? messageOf(error) : `it cannot be read: ${messageOf(error)}`;
-    findings.push(fault(`database: ${what}`, todo));
+    if (error instanceof DatabaseRoleError) findings.push(fault(messageOf(error), `an administrator runs ${roles}`));
+    else findings.push(fault(`database: ${what}`, todo));
   }
   return { findings, stop };
 }

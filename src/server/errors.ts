@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { GraphQLError, type GraphQLFormattedError } from "graphql";
 import { CloseCode } from "graphql-ws";
-import { DeadlineError, heldUpOf, isFull } from "../database/errors";
+import { DeadlineError, heldUpOf, needsOperator } from "../database/errors";
 import { EventsMissedError, ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 
@@ -128,7 +128,7 @@ export function maskErrors(logger: Logger, introspection: boolean): MaskError {
     }
     const heldUp = heldUpOf(original);
     if (heldUp) {
-      const level = isFull(original) ? "error" : "warn";
+      const level = needsOperator(original) ? "error" : "warn";
       logger[level]({ err: original, path }, "an operation was held up and called off");
       return told(heldUp.message, heldUp.code);
     }

@@ -8,7 +8,7 @@ import { PAGE_SIZE } from "../crm/api";
 import { ADDRESSES } from "../crm/calls";
 import { BudgetLowError, CrmError, stopBehind } from "../crm/errors";
 import type { TenantScope } from "../database/database";
-import { isFull, isGivenUp } from "../database/errors";
+import { isGivenUp, needsOperator } from "../database/errors";
 import { MAIN_LISTS } from "../entities/sync-list";
 import { SYNC_RESOURCES, type SyncResource, type SyncStepRow } from "../entities/sync-run";
 import { MINUTE_MS, SECOND_MS } from "../platform/clock";
@@ -282,10 +282,10 @@ export class SyncEngine {
     const { run, clock, logger } = context;
     if (context.isStopped() && error instanceof CrmError) return this.#release(run, null);
     if (stopBehind(error)) return this.#release(run, new Date(clock().getTime() + HELD_UP_MS));
-    if (isGivenUp(error) || isFull(error)) {
+    if (isGivenUp(error) || needsOperator(error)) {
       const waitMs = this.#waits.get(run.runId) ?? HELD_UP_MS;
       this.#waits.set(run.runId, Math.min(2 * waitMs, LONGEST_HELD_UP_MS));
-      const level = isFull(error) ? "error" : "warn";
+      const level = needsOperator(error) ? "error" : "warn";
       logger[level]({ err: error, waitMs }, "the database holds a sync run up, which goes on later");
       return this.#release(run, new Date(clock().getTime() + waitMs));
     }
