@@ -3,10 +3,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { run, type Task, type WorkerEvents, Logger as WorkerLogger } from "graphile-worker";
 import type { PoolClient } from "pg";
 import type { z } from "zod";
-import { systemClock } from "../platform/clock";
+import { MINUTE_MS, systemClock } from "../platform/clock";
 import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
-import { inWork, traced, workFor } from "../platform/work";
+import { inWork, told, traced, workFor } from "../platform/work";
 import { keepAsking } from "./between-processes";
 import { openPool } from "./data-source";
 import type { Database, TenantScope } from "./database";
@@ -68,24 +68,26 @@ export async function sweepReplaced(database: Database): Promise<void> {
 }
 
 export interface QueueState {
-  /** Jobs that are due and that no worker has taken; those that were given up are not due any more. */
+  /** Jobs that are due and that no worker has taken, and how long the first waits; those given up are not due any more. */
   waiting: number;
-  /** How long the one that is due longest has waited. */
   oldestSeconds: number;
+  /** For how long the first of those that workers have in hand has been due. */
+  inHandSeconds: number;
   /** Jobs that have failed as often as they may. */
   givenUp: number;
 }
 
 export async function readQueueState(database: Database): Promise<QueueState> {
   const [state] = await database.acrossTenants<QueueState>(
-    `SELECT count(*) FILTER (WHERE attempts < max_attempts)::int AS waiting,
-       coalesce(extract(epoch FROM now() - min(run_at) FILTER (WHERE attempts < max_attempts)), 0)::float8 AS "oldestSeconds",
-       count(*) FILTER (WHERE attempts >= max_attempts AND key IS NOT NULL)::int AS "givenUp"
-     FROM graphile_worker.jobs WHERE run_at <= now() AND locked_at IS NULL`,
+    `SELECT count(*) FILTER (WHERE waits)::int AS waiting,
+       coalesce(extract(epoch FROM now() - min(run_at) FILTER (WHERE waits)), 0)::float8 AS "oldestSeconds",
+       coalesce(extract(epoch FROM now() - min(run_at) FILTER (WHERE locked_at IS NOT NULL)), 0)::float8 AS "inHandSeconds",
+       count(*) FILTER (WHERE locked_at IS NULL AND attempts >= max_attempts AND key IS NOT NULL)::int AS "givenUp"
+     FROM (SELECT *, locked_at IS NULL AND attempts < max_attempts AS waits FROM graphile_worker.jobs) j WHERE run_at <= now()`,
     [],
-    { waiting: "number", oldestSeconds: "number", givenUp: "number" },
+    { waiting: "number", oldestSeconds: "number", inHandSeconds: "number", givenUp: "number" },
   );
-  return state ?? { waiting: 0, oldestSeconds: 0, givenUp: 0 };
+  return state ?? { waiting: 0, oldestSeconds: 0, inHandSeconds: 0, givenUp: 0 };
 }
 
 /** Jobs at once in one process; most of a job's time is spent waiting for the CRM. */
@@ -94,20 +96,24 @@ const CONCURRENCY = 10;
 const POLL_MS = 2_000;
 /** After the runner gave up, so that a database that is down is not hammered; and for the word that the last job is done. */
 const [RESTART_MS, SAID_WITHIN_MS] = [500, 100];
+/** A job that takes so long hangs, and nobody else does it meanwhile. */
+const HANGS_MS = 15 * MINUTE_MS;
 
 /**
  * $1: the names by which this process takes jobs, $2: those in its hands, of which one may have been taken just now. It says
- * of these that they are, and what no process has said that of for minutes is a killed one's.
+ * of these that they are, and what no process has said that of for minutes is a killed one's. That gets another number: whoever
+ * goes on with it all the same would tell its end by the old one, and take along what was enqueued in its place meanwhile.
  */
 const FREE_LOST = `
-  UPDATE graphile_worker._private_jobs
-  SET locked_at = CASE WHEN id = ANY ($2::bigint[]) THEN now() END, locked_by = CASE WHEN id = ANY ($2) THEN locked_by END
-  WHERE locked_at < now() - CASE WHEN locked_by <> ALL ($1::text[]) THEN interval '5 minutes'
-    WHEN id = ANY ($2) THEN interval '30 seconds' ELSE interval '1 minute' END`;
+  WITH in_hand AS (UPDATE graphile_worker._private_jobs SET locked_at = now()
+    WHERE id = ANY ($2::bigint[]) AND locked_at < now() - interval '30 seconds')
+  UPDATE graphile_worker._private_jobs SET id = DEFAULT, locked_at = NULL, locked_by = NULL WHERE id <> ALL ($2)
+    AND locked_at < now() - CASE WHEN locked_by = ANY ($1::text[]) THEN interval '1 minute' ELSE interval '5 minutes' END`;
 
 /** The worker's side of one kind of jobs. */
 export interface JobHandler {
   name: string;
+  hangsMs?: number;
   handle(payload: unknown, stop: AbortSignal): Promise<void>;
 }
 
@@ -140,11 +146,13 @@ export interface JobRunner {
 export async function startJobRunner(url: Secret, handlers: readonly JobHandler[], logger: Logger): Promise<JobRunner> {
   const stopping = new AbortController();
   const [names, inHand] = [new Set<string>(), new Set<string>()];
-  const tasks = handlers.map(({ name, handle }): [string, Task] => [
+  const tasks = handlers.map(({ name, handle, hangsMs = HANGS_MS }): [string, Task] => [
     name,
     (payload, { job: { id } }) => {
       inHand.add(id);
-      const work = () => traced(`job ${name}`, {}, () => handle(payload, stopping.signal));
+      const hangs = () => logger.error({ payload }, "a job does not end: end this process");
+      const job = () => told(handle(payload, stopping.signal), hangsMs, hangs);
+      const work = () => traced(`job ${name}`, {}, job);
       return inWork({ task: name, jobId: id }, work).finally(() => inHand.delete(id));
     },
   ]);

@@ -219,7 +219,7 @@ export const DATABASE_CHECKS: readonly Check[] = [
 ];
 
 const LATE = "5 minutes";
-/** Workers say each minute what they have in hand, and free after five what no other has. */
+/** Workers say each minute what they have in hand, and free after five what no other has; no job takes so long. */
 const STUCK = "15 minutes";
 
 /** Checks of the service's own work: keys, connections, jobs, writes. The session must act as the service would. */
@@ -329,25 +329,25 @@ async function checkConnections(look: Look): Promise<Finding[]> {
 }
 
 async function checkQueue(look: Look): Promise<Finding[]> {
-  const found = await look.rows<{ task: string; late: number; stuck: number; gone: number }>(
-    `SELECT task_identifier AS task,
-       count(*) FILTER (WHERE locked_at IS NULL AND attempts < max_attempts AND run_at < now() - interval '${LATE}')::int AS late,
-       count(*) FILTER (WHERE locked_at < now() - interval '${STUCK}')::int AS stuck,
-       count(*) FILTER (WHERE locked_at IS NULL AND attempts >= max_attempts AND key IS NOT NULL)::int AS gone
-     FROM graphile_worker.jobs GROUP BY 1 ORDER BY 1`,
+  const found = await look.rows<{ jobs: string; state: keyof typeof ILL_JOBS }>(
+    `SELECT 'queue: ' || count(*) || ' job(s) ' || task AS jobs, state FROM (
+       SELECT task_identifier AS task, CASE
+         WHEN locked_at < now() - interval '${STUCK}' THEN 'STUCK'
+         WHEN locked_at IS NOT NULL AND run_at < now() - interval '${STUCK}' THEN 'HANGS'
+         WHEN locked_at IS NULL AND attempts < max_attempts AND run_at < now() - interval '${LATE}' THEN 'LATE'
+         WHEN locked_at IS NULL AND attempts >= max_attempts AND key IS NOT NULL THEN 'GONE' END AS state
+       FROM graphile_worker.jobs) j WHERE state IS NOT NULL GROUP BY task, state ORDER BY task, state`,
   );
-  const findings = found.flatMap(({ task, late, stuck, gone }) => [
-    ...(late > 0 ? [warning(`queue: ${late} job(s) ${task} wait for more than ${LATE}`, LATE_TODO)] : []),
-    ...(stuck > 0 ? [warning(`queue: ${stuck} job(s) ${task} are held for more than ${STUCK}`, STUCK_TODO)] : []),
-    ...(gone > 0
-      ? [fault(`queue: ${gone} job(s) ${task} were given up`, "the log has their errors: find out why")]
-      : []),
-  ]);
+  const findings = found.map(({ jobs, state }) => ILL_JOBS[state](jobs));
   return findings.length > 0 ? findings : [ok("queue: no job is late, stuck or given up")];
 }
 
-const LATE_TODO = "start a worker (ROLES with worker), or more of them";
-const STUCK_TODO = "their worker has died, and none is there that frees them: start a worker (ROLES with worker)";
+const ILL_JOBS = {
+  LATE: (jobs: string) => warning(`${jobs} wait for more than ${LATE}`, "start a worker (ROLES), or more of them"),
+  HANGS: (jobs: string) => warning(`${jobs} do not end for ${STUCK}`, "end the process whose log says so"),
+  STUCK: (jobs: string) => warning(`${jobs} are held for more than ${STUCK}`, "their worker died: start one (ROLES)"),
+  GONE: (jobs: string) => fault(`${jobs} were given up`, "the log has their errors: find out why"),
+};
 
 async function checkWrites(look: Look): Promise<Finding> {
   const [found] = await look.rows<{ count: number }>(

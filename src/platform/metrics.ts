@@ -40,6 +40,7 @@ export interface StoredMetrics {
   /** Jobs that are due and not taken, and how long the first of them has waited. */
   jobsWaiting: Gauge;
   jobsOldestSeconds: Gauge;
+  jobsInHandSeconds: Gauge;
   jobsGivenUp: Gauge;
   /** What the oldest list of a working connection is known up to, and writes of which nothing is known for an hour. */
   oldestWatermarkSeconds: Gauge;
@@ -148,6 +149,10 @@ function storedMetrics(registers: Registry[]): StoredMetrics {
     jobsOldestSeconds: absent(
       "jobs_oldest_waiting_seconds",
       "How long the job that is due longest has waited for a worker.",
+    ),
+    jobsInHandSeconds: absent(
+      "jobs_oldest_in_hand_seconds",
+      "For how long the job that is due longest of those that workers have in hand has been due.",
     ),
     jobsGivenUp: absent("jobs_given_up", "Jobs that have failed as often as they may."),
     oldestWatermarkSeconds: absent(

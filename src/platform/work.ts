@@ -64,6 +64,12 @@ export function traced<T>(name: string, attributes: Attributes, work: () => Prom
     });
 }
 
+/** @param late called where the work has not ended in time; it is waited for all the same */
+export function told<T>(work: Promise<T>, withinMs: number, late: () => void): Promise<T> {
+  const timer = setTimeout(late, withinMs);
+  return work.finally(() => clearTimeout(timer));
+}
+
 /** UTF-16 units that are worked through in one turn of the event loop: ten milliseconds at the worst. */
 const SLICE = 20_000;
 /** The size of a piece that has a turn of the event loop to itself. */

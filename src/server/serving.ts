@@ -193,6 +193,7 @@ async function setStored({ stored }: Metrics, database: Database): Promise<void>
   const queue = await readQueueState(database).catch(() => null);
   tell(stored.jobsWaiting, queue?.waiting);
   tell(stored.jobsOldestSeconds, queue?.oldestSeconds);
+  tell(stored.jobsInHandSeconds, queue?.inHandSeconds);
   tell(stored.jobsGivenUp, queue?.givenUp);
   const budgets = await readBudgetTotals(database).catch(() => null);
   tell(stored.crmCompaniesShort, budgets?.short);

@@ -325,25 +325,29 @@ test("a connection that needs re-authorization, and one that our registration ke
   }
 });
 
-test("jobs that are late, held by a dead worker, or given up are told by their task", async () => {
+test("jobs that are late, do not end, are held by a dead worker, or given up are told by their task", async () => {
   const waiting = async () => (await readQueueState(new Database(database.dataSource))).waiting;
   const before = await waiting();
   const add = (key: string, runAt: string) =>
     database.query(`SELECT graphile_worker.add_job($1, '{}', job_key => $1, run_at => now() - interval '${runAt}')`, [
       key,
     ]);
-  for (const task of ["late_task", "stuck_task", "gone_task"]) await add(task, task === "late_task" ? "1 hour" : "0");
+  for (const task of ["late_task", "endless_task", "stuck_task", "gone_task"])
+    await add(task, /late|endless/.test(task) ? "1 hour" : "0");
   const change = (task: string, set: string) =>
     database.query(
       `UPDATE graphile_worker._private_jobs SET ${set} WHERE task_id =
          (SELECT id FROM graphile_worker._private_tasks WHERE identifier = $1)`,
       [task],
     );
+  // Seen red: no job was late, stuck or given up.
+  await change("endless_task", "locked_at = now(), locked_by = 'alive'");
   await change("stuck_task", "locked_at = now() - interval '1 hour', locked_by = 'dead'");
   await change("gone_task", "attempts = max_attempts");
   try {
     const text = await lines();
     expect(text).toMatch(/^warning +queue: 1 job\(s\) late_task wait for more than/m);
+    expect(text).toMatch(/^warning +queue: 1 job\(s\) endless_task do not end for/m);
     expect(text).toMatch(/^warning +queue: 1 job\(s\) stuck_task are held for more than/m);
     expect(text).toMatch(/^fault +queue: 1 job\(s\) gone_task were given up/m);
     expect(await waiting()).toBe(before + 1);

@@ -104,6 +104,12 @@ test("operations, statements, sockets and the queue are measured", async () => {
   await database.query("SELECT graphile_worker.add_job('nobody_does_this', run_at => now() - interval '1 hour')");
   expect(await metric("jobs_waiting")).toBeGreaterThanOrEqual(1);
   expect(await metric("jobs_oldest_waiting_seconds")).toBeGreaterThan(3_500);
+  // Seen red: a worker that hangs in a job says that it is at work, and nothing told of it.
+  expect(await metric("jobs_oldest_in_hand_seconds")).toBeLessThan(60);
+  await database.query(
+    "UPDATE graphile_worker._private_jobs SET locked_at = now(), locked_by = 'alive' WHERE key IS NULL",
+  );
+  expect(await metric("jobs_oldest_in_hand_seconds")).toBeGreaterThan(3_500);
 });
 
 test("tokens of the CRM are counted by purpose, and companies that are short", async () => {

@@ -1,0 +1,67 @@
+import { pino } from "pino";
+import { z } from "zod";
+import { Database } from "../../src/database/database";
+import { enqueueJob, handlerOf, type JobKind, startJobRunner } from "../../src/database/jobs";
+import { until } from "../support/stories";
+import { useDatabase } from "../support/world";
+
+const PAYLOAD = z.object({ tenantId: z.int(), thingId: z.string() });
+const THING: JobKind<z.infer<typeof PAYLOAD>> = {
+  name: "look_at_thing",
+  payload: PAYLOAD,
+  subjectOf: ({ thingId }) => thingId,
+};
+
+const silent = pino({ level: "silent" });
+
+const database = useDatabase();
+
+// Seen red: what was enqueued into the freed row was deleted with the word that the first one's work was done.
+test("the end of a job that was freed meanwhile takes along nothing that was enqueued in its place", async () => {
+  const tenantId = await database.tenantId("acme");
+  const enqueue = () =>
+    new Database(database.dataSource)
+      .tenant(tenantId)
+      .transaction((scope) => enqueueJob(scope, THING, { tenantId, thingId: "freed" }));
+  let [begun, letGo] = [0, () => {}];
+  const held = new Promise<void>((resolve) => {
+    letGo = resolve;
+  });
+  const handler = handlerOf(THING, async () => {
+    begun += 1;
+    if (begun === 1) await held;
+  });
+  const cutOff = await startJobRunner(database.url, [handler], silent);
+  await enqueue();
+  await until("it is in hand", async () => begun === 1);
+  await database.query("UPDATE graphile_worker._private_jobs SET locked_at = now() - interval '6 minutes'");
+  const other = await startJobRunner(database.url, [{ ...handler, name: "other" }], silent);
+  await other.freeLost();
+  await enqueue();
+  letGo();
+  await until("it is done for what was enqueued", async () => begun === 2).finally(async () => {
+    await other.stop();
+    await cutOff.stop();
+  });
+});
+
+// Seen red: each 30 seconds it was said to be at work, and nobody was told that it did not end.
+test("a job that does not end is told, by its tenant, while its process lives", async () => {
+  const tenantId = await database.tenantId("acme");
+  const lines: string[] = [];
+  const logger = pino({ level: "error" }, { write: (line: string) => void lines.push(line) });
+  const handler = handlerOf(THING, ({ thingId }, stop) =>
+    thingId === "quick" ? Promise.resolve() : new Promise((resolve) => stop.addEventListener("abort", () => resolve())),
+  );
+  const runner = await startJobRunner(database.url, [{ ...handler, hangsMs: 1_000 }], logger);
+  for (const thingId of ["quick", "endless"])
+    await database.query("SELECT graphile_worker.add_job('look_at_thing', $1)", [{ tenantId, thingId }]);
+  await until("it is told", async () => lines.length > 0);
+  await runner.stop();
+  expect(lines.map((line) => JSON.parse(line))).toEqual([
+    expect.objectContaining({
+      payload: { tenantId, thingId: "endless" },
+      msg: expect.stringContaining("does not end"),
+    }),
+  ]);
+});
