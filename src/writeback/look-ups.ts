@@ -2,7 +2,7 @@ import type { CrmApi } from "../crm/api";
 import type { Database, TenantScope } from "../database/database";
 import { hasLiveJob } from "../database/jobs";
 import type { WriteReceipt } from "../entities/writeback";
-import { DAY_MS, MINUTE_MS } from "../platform/clock";
+import { DAY_MS, MINUTE_MS, SECOND_MS, systemClock } from "../platform/clock";
 import { codeOf } from "../platform/errors";
 import { forEachLogged } from "../platform/work";
 import { ABANDONED_AFTER_MS, type Found, isOfTheCrm, nextLookUp } from "./outcomes";
@@ -12,6 +12,11 @@ import { callsOf, settleFound, type WritebackParts } from "./writing";
 
 /** In one sweep; the next one finds the rest. */
 const MOST_AT_ONCE = 500;
+
+/** Look-ups of one tenant in one process: where its CRM is silent each takes half a minute of what all tenants' jobs share. */
+const MOST_OF_A_TENANT = 2;
+/** So far apart those go that are too many: as a rule a look-up takes moments. */
+const SPREAD_MS = 10 * SECOND_MS;
 
 /** A job that is so late has gone with the worker that took it, or waited for a connection that is back now. */
 const OVERDUE_MS = MINUTE_MS;
@@ -36,6 +41,9 @@ export type LookUp<Row> = (lookedUp: LookedUp<Row>) => Promise<Found | null>;
 
 /** Finds out what became of writes whose answer was lost (decision 0030), by reading the CRM and never by sending again. */
 export class LookUps<Row extends WriteReceipt> {
+  /** By tenant. */
+  readonly #inHand = new Map<number, number>();
+
   constructor(
     private readonly kind: WriteKind<Row>,
     private readonly parts: WritebackParts,
@@ -64,8 +72,25 @@ export class LookUps<Row extends WriteReceipt> {
     await forEachLogged(overdue, enqueue, logger);
   }
 
-  /** Looks once. The next look-up is planned before this one begins, so a crash in between loses none. */
-  async lookUp({ tenantId, writeId }: WriteRef): Promise<void> {
+  /** Looks once; later, where others of the tenant are in hand. */
+  async lookUp(write: WriteRef): Promise<void> {
+    const { tenantId, writeId } = write;
+    const others = this.#inHand.get(tenantId) ?? 0;
+    if (others >= MOST_OF_A_TENANT) {
+      // By the clock that the queue waits by.
+      const later = new Date(systemClock().getTime() + Math.random() * SPREAD_MS);
+      return enqueueLookUp(this.parts.database.tenant(tenantId), this.kind, writeId, later);
+    }
+    this.#inHand.set(tenantId, others + 1);
+    await this.#lookUp(write).finally(() => {
+      const left = (this.#inHand.get(tenantId) ?? 1) - 1;
+      if (left > 0) this.#inHand.set(tenantId, left);
+      else this.#inHand.delete(tenantId);
+    });
+  }
+
+  /** The next look-up is planned before this one begins, so a crash in between loses none. */
+  async #lookUp({ tenantId, writeId }: WriteRef): Promise<void> {
     const { database, clock, logger } = this.parts;
     const planned = await database.tenant(tenantId).transaction((scope) => this.#plan(scope, writeId));
     if (!planned) return;
