@@ -80,7 +80,7 @@ test.each(Object.entries(SHUT))(
   },
 );
 
-// Seen red: the run had FAILED for a reason of our own.
+// Seen red: it had not succeeded a while after the rights were back.
 test("a sync that may not write waits for its rights", async () => {
   await database.query("REVOKE ALL ON deal FROM crm_connection");
   const asked = await service.ask("mutation { requestSync(kind: FULL) { __typename } }", {}, { role: "owner" });
