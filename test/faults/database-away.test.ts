@@ -68,7 +68,8 @@ async function stored(): Promise<Map<string, number>> {
   return new Map([...lines].map(([, name = "", value]) => [name, Number(value)]));
 }
 
-const QUEUE_AND_WRITES = ["jobs_waiting", "jobs_oldest_waiting_seconds", "jobs_given_up", "crm_writes_unsettled"];
+const QUEUE = ["jobs_waiting", "jobs_oldest_waiting_seconds", "jobs_oldest_in_hand_seconds", "jobs_given_up"];
+const QUEUE_AND_WRITES = [...QUEUE, "crm_writes_unsettled"];
 const FIRST_LISTS = "sync_first_lists_seconds";
 const BUDGETS = ["crm_companies_short", "crm_tokens_limit", "crm_tokens_remaining"];
 

@@ -98,7 +98,10 @@ test("a database whose disk is full is no bug of ours: the caller may try again,
     expect((await record(other)).errors).toEqual(TEMPORARY);
     expect(await program.says(/^{"level":50.*No space left on device.*held up and called off/m)).toBeDefined();
     const command = startProgram("src/main.js", world.environment, ["crm-stop", "Look."]);
-    expect([await command.ended, command.output().trim()]).toEqual([1, "No space left on device"]);
+    expect(await command.ended).toBe(1);
+    expect(command.output()).toContain(
+      "The database does not let this be done: No space left on device. See: npm run doctor",
+    );
   } finally {
     await database.query("DROP FUNCTION fill CASCADE");
   }
