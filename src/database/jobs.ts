@@ -113,6 +113,7 @@ const FREE_LOST = `
 /** The worker's side of one kind of jobs. */
 export interface JobHandler {
   name: string;
+  /** When it is told as hanging, where that is not {@link HANGS_MS}. */
   hangsMs?: number;
   handle(payload: unknown, stop: AbortSignal): Promise<void>;
 }

@@ -71,8 +71,8 @@ export const rowsOf = (table: string, column: string, value: string, order = `t.
 export const ORDER_DECIDES = "set_config('enable_sort', 'off', true) = 'off'";
 
 /**
- * SQL: the rows of those that have one of many values, one value after the other: of many at once PostgreSQL takes a copy for an
- * average one, and goes through all of a large one's in another index that has the column as well, or reads it whole.
+ * SQL: the rows of those that have one of many values, one value after the other for the same reason: of many at once PostgreSQL
+ * goes through all of a copy's in another index that has the column as well, or reads it whole.
  * @param values SQL: an array
  */
 export const rowsOfEach = (table: string, column: string, values: string) =>

@@ -1,16 +1,9 @@
 import { pino } from "pino";
-import { z } from "zod";
 import { Database } from "../../src/database/database";
-import { enqueueJob, handlerOf, type JobKind, startJobRunner } from "../../src/database/jobs";
+import { enqueueJob, handlerOf, startJobRunner } from "../../src/database/jobs";
+import { THING } from "../support/jobs";
 import { until } from "../support/stories";
 import { useDatabase } from "../support/world";
-
-const PAYLOAD = z.object({ tenantId: z.int(), thingId: z.string() });
-const THING: JobKind<z.infer<typeof PAYLOAD>> = {
-  name: "look_at_thing",
-  payload: PAYLOAD,
-  subjectOf: ({ thingId }) => thingId,
-};
 
 const silent = pino({ level: "silent" });
 

@@ -1,27 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
 import { pino } from "pino";
-import { z } from "zod";
 import { Database } from "../../src/database/database";
-import {
-  enqueueJob,
-  handlerOf,
-  type JobKind,
-  readQueueState,
-  startJobRunner,
-  sweepReplaced,
-} from "../../src/database/jobs";
+import { enqueueJob, handlerOf, readQueueState, startJobRunner, sweepReplaced } from "../../src/database/jobs";
 import { createTestDatabase, type TestDatabase } from "../support/database";
+import { THING } from "../support/jobs";
 import { until } from "../support/stories";
 
 // Seen red with: the payload stored as it was given; a payload that the worker takes for what it should be.
 
-const PAYLOAD = z.object({ tenantId: z.int(), thingId: z.string() });
-const THING: JobKind<z.infer<typeof PAYLOAD>> = {
-  name: "look_at_thing",
-  payload: PAYLOAD,
-  subjectOf: ({ thingId }) => thingId,
-};
 const silent = pino({ level: "silent" });
 
 let database: TestDatabase;

@@ -9,14 +9,12 @@ import { mentions } from "../../src/operator/person";
 import { mentionsOf } from "../../src/platform/email-address";
 import { extendLease } from "../../src/sync/runs";
 import { soonAt, TENANTS_WITH_MEETINGS_SOON } from "../../src/sync/schedule-rows";
-import { fillTenants, MEETING_ID, reading } from "../support/blocks";
+import { FEW_BLOCKS, fillTenants, MEETING_ID, reading } from "../support/blocks";
 import { useDatabase } from "../support/world";
 
 /** PostgreSQL's statistics are those of all tenants, and most are small. */
 const SMALL = { tenants: 200, of: 20 };
 const LARGE = 6_000;
-/** A few of each index, and one of each table. */
-const FEW = 40;
 
 const each = "generate_series(1, $2::int) g";
 const ago = "now() - g * interval '1 hour'";
@@ -67,7 +65,7 @@ test.each<[string, string[], (copy: CopyScope) => Promise<unknown[]>]>([
 ])("%s are found without the tenant's others", async (_what, tables, read) => {
   const { blocks } = await reading(database, tables, tenantId, read);
   expect(blocks).toBeGreaterThan(0);
-  expect(blocks).toBeLessThan(FEW);
+  expect(blocks).toBeLessThan(FEW_BLOCKS);
 });
 
 // Seen red: for each page of a sync the rows of the tenants before were gone through, and for each fifty meetings that are looked
@@ -91,13 +89,13 @@ test("what a page of a sync, and a look at a meeting after it, need of others is
     return extendLease(copy, run, new Date());
   });
   expect(page.found?.hasMatchedDeals).toBe(true);
-  expect(page.blocks).toBeLessThan(FEW);
+  expect(page.blocks).toBeLessThan(FEW_BLOCKS);
   const row = { id: meetingId, startsAt: new Date(), ownerEmail: "", cancelledAt: null };
   const meeting = { row, attendees: [{ email: "p1@buyer.example", name: null }] };
   const tables = ["meeting_match", "deal_participant", "deal", "person", "person_address", "activity", "organization"];
   const look = await reading(database, tables, tenantId, (copy) => findOutdated(copy, [meeting]));
   expect(look.found).toHaveLength(1);
-  expect(look.blocks).toBeLessThan(2 * FEW);
+  expect(look.blocks).toBeLessThan(2 * FEW_BLOCKS);
 });
 
 /** Activity 1 is the latest by the order in which they are read, and 2 took place last. */

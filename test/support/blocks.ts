@@ -5,6 +5,9 @@ import type { TestDatabase } from "./database";
 
 const SETTLED_MS = 1_500;
 
+/** A few of each index, and one of each table. */
+export const FEW_BLOCKS = 40;
+
 /** That were read of the tables and their indexes since the database began, with what is kept beside the rows. */
 async function blocksOf(database: TestDatabase, tables: readonly string[]): Promise<number> {
   const [found] = await database.query<{ blocks: number }>(
