@@ -102,6 +102,9 @@ async function startWorker(services: Services, url: Secret, parts: Stop[]): Prom
   parts.push(() => runner.stop());
   // By itself: while another sweep takes its time, jobs in hand must not count as a killed process's.
   parts.push(await startPeriodic({ lost: () => runner.freeLost() }, SWEEP_MS, services.logger));
+  // Neither they nor the start wait for the CRM's answers to this one.
+  const grants = startPeriodic({ grants: () => services.grants.sweep() }, SWEEP_MS, services.logger);
+  parts.push(async () => (await grants)());
   parts.push(await startPeriodic(sweepsOf(services), SWEEP_MS, services.logger));
   parts.push(services.boundaries.start());
 }
@@ -127,10 +130,9 @@ function jobsOf({ database, logger, ...services }: Services) {
 
 /** Every few seconds a worker looks for work that is due by time alone, or that died with another worker. */
 function sweepsOf({ database, logger, clock, ...services }: Services) {
-  const { schedule, grants, rejudging, noteWrites, fieldWrites } = services;
+  const { schedule, rejudging, noteWrites, fieldWrites } = services;
   return {
     schedule: () => schedule.sweep(),
-    grants: () => grants.sweep(),
     rejudging: () => rejudging.sweep(),
     purges: () => sweepPurges(database, logger),
     replaced: () => sweepReplaced(database),

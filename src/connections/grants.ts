@@ -148,8 +148,8 @@ const RENEWED_AFTER_MS = 30 * DAY_MS;
 const TRIED_EVERY_MS = DAY_MS;
 /** A worker looks so often: no index begins with an age, and a month is left. */
 const LOOK_EVERY_MS = HOUR_MS;
-/** In one look, so that a round of periodic tasks stays short; the next one finds the others. */
-const CONNECTIONS_A_LOOK = 20;
+/** In one look, which ends with the one in hand where the CRM is slow; the next one finds the others. */
+const [CONNECTIONS_A_LOOK, LONGEST_LOOK_MS] = [20, 5_000];
 
 interface KeepingParts extends Pick<IdentityParts, "database" | "clock" | "logger"> {
   tokens: { of(tenantId: number, copyId: number): TokenSource };
@@ -177,8 +177,9 @@ export class Grants {
       [new Date(now.getTime() - RENEWED_AFTER_MS), ...triedLately(now)],
       { tenantId: "number", copyId: "number" },
     );
-    if (idle.length < CONNECTIONS_A_LOOK) this.#lookedAt = now;
-    await forEachLogged(idle, (connection) => this.#keep(connection, now), logger);
+    const isOver = () => clock().getTime() - now.getTime() > LONGEST_LOOK_MS;
+    await forEachLogged(idle, async (connection) => void (isOver() || (await this.#keep(connection, now))), logger);
+    if (idle.length < CONNECTIONS_A_LOOK && !isOver()) this.#lookedAt = now;
   }
 
   async #keep({ tenantId, copyId }: CopyRef, now: Date): Promise<void> {

@@ -1,5 +1,6 @@
 import { Grants } from "../../src/connections/grants";
 import { useRenewals, WORKS } from "../support/renewals";
+import { startService } from "../support/service";
 import { dataOf } from "../support/stories";
 
 // Seen red with: no periodic task; one that tries again at each look; one that renews what is in use.
@@ -68,6 +69,32 @@ test("while the CRM does not answer it is tried once a day, by all workers toget
   await grants.sweep();
   expect(await on.shown(acme)).toEqual(WORKS);
   expect(await endsAt(acme.tenant)).toBe(daysOn(60));
+});
+
+// Seen red with a look that the start waits for: 30 s for each.
+test("a service starts while the CRM is silent about grants that nobody has used", async () => {
+  await on.connected();
+  on.later(31 * DAY);
+  const end = on.fail({ kind: "hang" });
+  const service = await startService(on.simulator, on.database, { clock: on.clock });
+  await on.isSent();
+  end();
+  await service.stop();
+}, 25_000);
+
+// Seen red without an end of the look: all twenty, half a minute each, are what a stop waits for.
+test("a look ends with the grant in hand where the CRM is slow, and the next one goes on at once", async () => {
+  const [one, other] = [await on.connected(), await on.connected()];
+  on.later(31 * DAY);
+  const end = on.fail({ kind: "hang" });
+  const looking = grants.sweep();
+  await on.isSent();
+  on.later(10_000);
+  end();
+  await looking;
+  expect(on.asked()).toBe(1);
+  await grants.sweep();
+  for (const { tenant } of [one, other]) expect(await endsAt(tenant)).toBe(daysOn(60));
 });
 
 test("what a clock far ahead has noted does not keep a grant from being renewed", async () => {
