@@ -108,9 +108,9 @@ export class Database {
     return this.#parts.dataSource.entityMetadatas;
   }
 
-  /** Whether the database answers at all: in the session that is no tenant's turn. */
+  /** Whether the database answers, and the service has its rights there: in the session that is no tenant's turn. */
   async answers(): Promise<void> {
-    await this.#parts.dataSource.query("SELECT 1");
+    await this.#parts.dataSource.query("SELECT 1 FROM tenant LIMIT 1");
   }
 
   /** The id by which the tenant's rows are kept; given at first sight, and the same for ever. */

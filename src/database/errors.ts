@@ -55,8 +55,11 @@ const ENDED_CODES = ["57P01", "57P02", "57P03", "57P05", "53300", "ECONNRESET", 
 const GIVEN_UP_CODES = new Set<unknown>([...LOCK_CODES, ...ENDED_CODES, ...UNREACHED_CODES]);
 /** For a disk or a memory that is full, or a database that takes no writes: it is so until somebody makes room, or names the primary. */
 const FULL_CODES = ["53100", "53200", "25006"];
-/** For a database that is not there, or takes no sessions, as while it is restored, and for a user who may not log in or has lost rights. */
-const SHUT_CODES = ["3D000", "55000", "28000", "28P01", "42501"];
+/**
+ * For a database that is not there, or takes no sessions, as while it is restored, for a user who may not log in or has lost
+ * rights, and for tables that the start has seen and nobody finds now, as while a restore drops them.
+ */
+const SHUT_CODES = ["3D000", "55000", "28000", "28P01", "42501", "42P01"];
 const OPERATOR_CODES = new Set<unknown>([...FULL_CODES, ...SHUT_CODES]);
 /** It has a code of these, and is a bug: a row of another tenant. */
 const OF_POLICY = /row-level security/;

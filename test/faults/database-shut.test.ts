@@ -44,6 +44,8 @@ const say = (sql: string) => (sql.startsWith("ALTER DATABASE") ? onServer(sql) :
 const NAME = () => url.pathname.slice(1);
 const ROLES = "crm_connection, crm_connection_across";
 
+const GONE = ["tenant", "connection", "meeting"];
+
 /** How it is shut, how it is opened again, and whether sessions that are open meet it. */
 const SHUT: Record<string, [shut: () => string, open: () => string, meets?: boolean]> = {
   "has another password": [() => `ALTER ROLE ${USER} PASSWORD 'other'`, () => `ALTER ROLE ${USER} PASSWORD 'hunter2'`],
@@ -58,12 +60,23 @@ const SHUT: Record<string, [shut: () => string, open: () => string, meets?: bool
     () => "GRANT ALL ON ALL TABLES IN SCHEMA public TO crm_connection",
     true,
   ],
+  "may not use the schema": [
+    () => "REVOKE USAGE ON SCHEMA public FROM PUBLIC; REVOKE ALL ON SCHEMA public FROM crm_connection",
+    () => "GRANT USAGE ON SCHEMA public TO PUBLIC",
+    true,
+  ],
+  "finds tables gone for now": [
+    () => GONE.map((name) => `ALTER TABLE ${name} RENAME TO gone_${name}`).join(";"),
+    () => GONE.map((name) => `ALTER TABLE gone_${name} RENAME TO ${name}`).join(";"),
+    true,
+  ],
 };
 const meeting = { externalId: "shut", title: "T", startsAt: new Date().toISOString(), attendees: [] };
 const ask = async () => [
   await service.ask("{ connection { state } }"),
   await service.ask(RECORD_MEETING, { input: { ...meeting, ownerEmail: "anna@seller.example" } }),
 ];
+const readiness = async () => (await fetch(`${service.url}/readyz`)).status;
 const codesOf = (answers: GraphQLAnswer<object>[]) => answers.map(({ errors }) => errors?.[0]?.extensions.code ?? "ok");
 
 test.each(Object.entries(SHUT))(
@@ -74,8 +87,10 @@ test.each(Object.entries(SHUT))(
     // A session that was just cut may be met once.
     await ask();
     expect(codesOf(await ask())).toEqual(["TEMPORARILY_UNAVAILABLE", "TEMPORARILY_UNAVAILABLE"]);
+    expect(await readiness()).toBe(503);
     await say(open());
     await until("it goes on", async () => codesOf(await ask()).join() === "ok,ok");
+    expect(await readiness()).toBe(200);
     expect(program.output()).not.toContain("for a reason of our own");
   },
 );
