@@ -322,9 +322,9 @@ test("whoever repeats a connect that failed by a fault of ours is told at once",
   const as = { tenant: "repeats" };
   const state = await startConsent(service, as);
   const complete = () => completeConsent(service, { code: simulator.control.approve(), state }, as);
-  await database.query("ALTER TABLE credential RENAME TO credential_away");
+  await database.query("ALTER TABLE credential RENAME COLUMN version TO away");
   await expect(complete()).rejects.toThrow("INTERNAL_SERVER_ERROR");
-  await database.query("ALTER TABLE credential_away RENAME TO credential");
+  await database.query("ALTER TABLE credential RENAME COLUMN away TO version");
   const asked = Date.now();
   expect((await complete()).code).toBe("AUTHORIZATION_STATE_INVALID");
   expect(Date.now() - asked).toBeLessThan(10_000);

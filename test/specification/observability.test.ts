@@ -105,9 +105,9 @@ test("an id that is none is not taken over, and the log never holds what a state
 });
 
 test("a masked error's id is in a log line of the same operation", async () => {
-  await database.query("ALTER TABLE meeting RENAME TO meeting_away");
+  await database.query("ALTER TABLE meeting RENAME COLUMN title TO away");
   const { id, body } = await post('{ meeting(externalId: "x") { id } }');
-  await database.query("ALTER TABLE meeting_away RENAME TO meeting");
+  await database.query("ALTER TABLE meeting RENAME COLUMN away TO title");
   const errorId = body.errors?.[0]?.extensions.errorId;
   expect(errorId).toBeDefined();
   expect((await saidOf(id)).find((line) => line.errorId === errorId)).toBeDefined();
