@@ -4,7 +4,6 @@ import type { Database, TenantScope } from "../database/database";
 import { heldUpOf } from "../database/errors";
 import { type ReauthorizationReason, RenewalAttemptRow } from "../entities/connection";
 import { type Clock, MINUTE_MS, timeLimit } from "../platform/clock";
-import { codeOf } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import {
@@ -31,8 +30,6 @@ const STORE_WITHIN_MS = 30 * MINUTE_MS;
 const STORE_TRIES = 3;
 /** Sooner than another process could be refused the token that this one has used up. */
 const STORE_AGAIN_MS = 250;
-/** PostgreSQL's code while a database that is restored in its place has no tables yet. */
-const NO_TABLE = "42P01";
 
 /** Another process renews, or this one was frozen and has lost the right to: nothing was sent and nothing is noted. */
 export class RenewalHeldUpError extends OAuthError {
@@ -84,8 +81,7 @@ export class Renewal {
       try {
         return await this.#store(tenantId, copyId, old, grant, askedAt);
       } catch (error) {
-        const isAway = heldUpOf(error) !== null || codeOf(error) === NO_TABLE;
-        if (!isAway || (tries >= STORE_TRIES && isOver())) throw error;
+        if (heldUpOf(error) === null || (tries >= STORE_TRIES && isOver())) throw error;
         if (tries === 1) this.parts.logger.warn({ tenantId, err: error }, "a renewed token could not be stored yet");
         await sleep(STORE_AGAIN_MS);
       }
