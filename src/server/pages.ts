@@ -118,17 +118,35 @@ export class Page {
 }
 
 async function addAssets(fastify: FastifyInstance, directory: string, prefix: string): Promise<void> {
-  await fastify.register(fastifyStatic, {
-    root: resolve(directory, "assets"),
-    prefix,
-    index: false,
-    decorateReply: false,
-    cacheControl: false,
-    setHeaders: (reply) => {
-      reply.setHeader("cache-control", "public, max-age=31536000, immutable");
-      reply.setHeader("x-content-type-options", "nosniff");
+  await fastify.register(
+    async (scope) => {
+      scope.setNotFoundHandler(askElsewhere);
+      await scope.register(fastifyStatic, {
+        root: resolve(directory, "assets"),
+        index: false,
+        decorateReply: false,
+        cacheControl: false,
+        setHeaders: (reply) => {
+          reply.setHeader("cache-control", "public, max-age=31536000, immutable");
+          reply.setHeader("x-content-type-options", "nosniff");
+        },
+      });
     },
-  });
+    { prefix },
+  );
+}
+
+/** Browsers follow twenty. */
+const MOST_TIMES_ASKED = 12;
+
+/**
+ * While one version follows another, a document's files are with every second process: a browser that was sent to one without is
+ * sent on, on another connection, until whoever balances the load gives it one that has the file.
+ */
+function askElsewhere({ url }: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const times = Number(new URLSearchParams(url.split("?")[1]).get("asked") ?? 1);
+  reply.headers({ "cache-control": "no-store", connection: "close" });
+  return times < MOST_TIMES_ASKED ? reply.redirect(`?asked=${times + 1}`, 307) : reply.code(404).send();
 }
 
 function readDocument(directory: string, tokenUrl: string): string {

@@ -1,6 +1,9 @@
-import { mkdtempSync } from "node:fs";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import Fastify from "fastify";
 import { Page } from "../../src/server/pages";
 import { useStarted } from "../support/world";
 import { startProduct } from "./support/product";
@@ -83,8 +86,45 @@ test("a browser loads the page without one complaint about its policy", async ()
   expect(complaints.filter((text) => !text.includes("401"))).toEqual([]);
 });
 
+const parts = { tokenUrl: "https://app.example.com/token", redirectUrl: "https://app.example.com/crm/callback" };
+
+/** The page of one version, as a process serves it. */
+async function servePageOf(version: string) {
+  const directory = mkdtempSync(join(tmpdir(), "page-"));
+  mkdirSync(join(directory, "assets"));
+  for (const file of [`index-${version}.js`, `index-${version}.css`])
+    writeFileSync(join(directory, "assets", file), `/* ${version} */`);
+  writeFileSync(join(directory, "index.html"), `${version} /assets/index-${version}.js /assets/index-${version}.css`);
+  const fastify = Fastify();
+  await new Page({ ...parts, directory }).serve(fastify);
+  return { url: await fastify.listen({ host: "127.0.0.1", port: 0 }), stop: () => fastify.close() };
+}
+
+// Seen red: each second file was 404, and a browser that had got the document of one version stood before an empty page.
+test("while two versions take turns, a browser gets the files of the document that it has got, and of no version for ever", async () => {
+  const versions = [await servePageOf("old"), await servePageOf("new")];
+  let turn = 0;
+  const balancer = createServer(async ({ url }, answer) => {
+    turn += 1;
+    const { status, headers, body } = await fetch(`${versions[turn % 2]?.url}${url}`, { redirect: "manual" });
+    answer.writeHead(status, Object.fromEntries(headers));
+    for await (const chunk of body ?? []) answer.write(chunk);
+    answer.end();
+  });
+  await new Promise<void>((listening) => balancer.listen(0, "127.0.0.1", listening));
+  const asked = (path: string) => fetch(`http://127.0.0.1:${(balancer.address() as AddressInfo).port}${path}`);
+  for (const path of ["/", "/settings", "/quiet"]) {
+    const [version, ...files] = (await (await asked(path)).text()).split(" ");
+    for (const file of files) expect([file, await (await asked(file)).text()]).toEqual([file, `/* ${version} */`]);
+  }
+  const gone = await asked("/assets/index-gone.js");
+  expect([gone.status, gone.headers.get("cache-control")]).toEqual([404, "no-store"]);
+  balancer.closeAllConnections();
+  balancer.close();
+  for (const { stop } of versions) await stop();
+});
+
 test("a service that has no built page says how to build it", () => {
-  const parts = { tokenUrl: "https://app.example.com/token", redirectUrl: "https://app.example.com/crm/callback" };
   const empty = mkdtempSync(join(tmpdir(), "no-page-"));
   expect(() => new Page({ ...parts, directory: empty })).toThrow("npm run build");
 });
