@@ -7,6 +7,7 @@ import Fastify from "fastify";
 import { Page } from "../../src/server/pages";
 import { useStarted } from "../support/world";
 import { startProduct } from "./support/product";
+import { state } from "./support/steps";
 
 const product = useStarted(startProduct);
 
@@ -122,6 +123,28 @@ test("while two versions take turns, a browser gets the files of the document th
   balancer.closeAllConnections();
   balancer.close();
   for (const { stop } of versions) await stop();
+});
+
+// Seen red: a page of the new version told people that it "Cannot query field" of a type, whenever a process of the old one was asked.
+test("a page asks the next process where one of another version does not understand it, and says so where none does", async () => {
+  const page = await product.signIn("admin");
+  await state(page, "Not connected").waitFor();
+  let refusals = 2;
+  await page.route("**/graphql", (route) => {
+    if (refusals === 0 || !route.request().postData()?.includes("query Settings")) return route.continue();
+    refusals -= 1;
+    const errors = [{ message: "Cannot query field.", extensions: { code: "GRAPHQL_VALIDATION_FAILED" } }];
+    return route.fulfill({ status: 400, json: { errors } });
+  });
+  await page.reload();
+  await state(page, "Not connected").waitFor();
+  expect(refusals).toBe(0);
+  refusals = Number.POSITIVE_INFINITY;
+  await page.reload();
+  await page.getByRole("alert").filter({ hasText: "The page and the service are of two versions." }).waitFor();
+  refusals = 0;
+  await page.getByRole("button", { name: "Try again" }).click();
+  await state(page, "Not connected").waitFor();
 });
 
 test("a service that has no built page says how to build it", () => {

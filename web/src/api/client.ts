@@ -5,6 +5,9 @@ import type { Liveness } from "./liveness";
 import type { Tokens } from "./tokens";
 
 const UNAUTHENTICATED = 401;
+/** While one version of the service follows another: nothing was done of what a process of the other one does not understand. */
+export const NOT_UNDERSTOOD = 400;
+const MOST_TRIES = 8;
 const LONGEST_WAIT_MS = 15_000;
 /** A page that is left open over night, and its session has ended, asks the host product for a token with each try. */
 const LONGEST_WAIT_SIGNED_OUT_MS = 300_000;
@@ -34,7 +37,7 @@ export function createApi(tokens: Tokens, liveness: Liveness): Client {
   });
 }
 
-/** Sends with the token, and once more with a new one where the service no longer accepts it. */
+/** Sends with the token, and once more with a new one where the service no longer accepts it; to others where one does not understand. */
 function authorized(tokens: Tokens): typeof fetch {
   return async (input, init) => {
     const send = async () => {
@@ -43,7 +46,8 @@ function authorized(tokens: Tokens): typeof fetch {
       const limit = AbortSignal.timeout(ANSWER_WITHIN_MS);
       return fetch(input, { ...init, headers, signal: init?.signal ? AbortSignal.any([init.signal, limit]) : limit });
     };
-    const answer = await send();
+    let answer = await send();
+    for (let tries = 1; answer.status === NOT_UNDERSTOOD && tries < MOST_TRIES; tries += 1) answer = await send();
     hearTime(answer);
     if (answer.status !== UNAUTHENTICATED) return answer;
     tokens.forget();

@@ -1,4 +1,5 @@
 import type { CombinedError } from "urql";
+import { NOT_UNDERSTOOD } from "../api/client";
 import { SignedOut } from "../api/tokens";
 import { Button, Notice } from "./parts";
 
@@ -7,13 +8,18 @@ export function Problem({ error, again }: { error: CombinedError | Error; again?
   const cause = causeOf(error);
   if (cause instanceof SignedOut) return <SignInAgain signInUrl={cause.signInUrl} />;
   const masked = "graphQLErrors" in error ? error.graphQLErrors[0]?.message : undefined;
+  const isOfOthers = "response" in error && error.response?.status === NOT_UNDERSTOOD;
   return (
     <Notice tone="bad" title={masked ? "That did not work" : "The service cannot be reached"}>
-      <p>{masked ?? "What you see may be out of date, and what was asked for may or may not be done."}</p>
+      <p>{isOfOthers ? OF_TWO_VERSIONS : (masked ?? OUT_OF_DATE)}</p>
       {again && <Button onClick={again}>Try again</Button>}
     </Notice>
   );
 }
+
+const OUT_OF_DATE = "What you see may be out of date, and what was asked for may or may not be done.";
+const OF_TWO_VERSIONS =
+  "Nothing was done: the page and the service are of two versions. Try again in a minute, or load the page again.";
 
 const causeOf = (error: CombinedError | Error): Error =>
   "networkError" in error ? (error.networkError ?? error) : error;
