@@ -43,8 +43,8 @@ export interface TenantScope {
   };
   /** The same for a statement on a single table that TypeORM can write. */
   readonly typed: <T>(call: (orm: Typed) => Promise<T>) => Promise<T>;
-  /** What is known of an entity's table, for statements that are the same for several. */
-  readonly metadata: (entity: ObjectType<ObjectLiteral>) => EntityMetadata;
+  /** What is known of an entity's table, or by the table's name, for statements that are the same for several. */
+  readonly metadata: (entity: ObjectType<ObjectLiteral> | string) => EntityMetadata;
   /** Begun within a transaction, it is that one. */
   readonly transaction: <T>(work: (scope: TenantScope) => Promise<T>) => Promise<T>;
   /** A piece of work, and the read that it begins with, from whose rows others of its statement may take ids; null: it travels alone. */
