@@ -8,7 +8,7 @@ import type { MatchedEntity } from "../entities/meeting";
 import { AbsentRecordRow, MissedRecordRow } from "../entities/sync-list";
 import { HOUR_MS } from "../platform/clock";
 import { commitPiece, count, type HeldCopy, inRun, judged, type RunContext } from "./commit";
-import { isListFailure } from "./failures";
+import { isListFailure, RunLostError } from "./failures";
 import { LISTS, type ListResource, storable } from "./lists";
 import { dealsOfMeeting, readRule } from "./participant-queue";
 import { askBatch, commitAnswers, lanesOf } from "./participants";
@@ -179,7 +179,7 @@ export async function refreshMeeting(context: RunContext, meetingId: string): Pr
 
 /** An answer that fails says nothing of any record. @returns whether it did not fail */
 async function unlessItFails(
-  { logger }: RunContext,
+  { logger, isStopped }: RunContext,
   { resource }: Probed,
   work: () => Promise<void>,
 ): Promise<boolean> {
@@ -187,7 +187,7 @@ async function unlessItFails(
     await work();
     return true;
   } catch (error) {
-    if (!isListFailure(error)) throw error;
+    if (!isListFailure(error) || isStopped()) throw error;
     logger.warn({ resource, code: error.code, ...error.detail }, "matched records could not be asked for");
     return false;
   }
@@ -321,7 +321,9 @@ async function countMissed({ tenantId, copyId, rows }: CopyScope, { resource, en
 async function probePart(context: RunContext): Promise<void> {
   const { copy, apis, clock, mustPause } = context;
   const where = { tenantId: copy.tenantId, id: copy.copyId };
-  const { probedAt, probeCursor } = await copy.typed((orm) => orm.findOneByOrFail(SyncedCopyRow, where));
+  const present = await copy.typed((orm) => orm.findOneBy(SyncedCopyRow, where));
+  if (!present) throw new RunLostError("the copy is purged");
+  const { probedAt, probeCursor } = present;
   const waitedMs = probedAt ? clock().getTime() - probedAt.getTime() : PARTS_APART_MS;
   if (waitedMs >= 0 && waitedMs < PARTS_APART_MS) return;
   // A statement of its own, as in the rule of one: it must not wait within a transaction that shares the copy's row.

@@ -3,11 +3,12 @@ import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Pool } from "undici";
 import WebSocket from "ws";
+import { MINUTE_MS } from "../../src/platform/clock";
 import { tokenFor } from "../support/actors";
 import { RawPeer } from "../support/frames";
 import { startProgram } from "../support/processes";
 import { environmentFor } from "../support/service";
-import { connect, until } from "../support/stories";
+import { connect, noJobIsDue, recordMeeting, syncEnds, until } from "../support/stories";
 import { useCrm } from "../support/world";
 
 // Planted and seen red: the listening ended at once, with idle connections cut while clients send on them; sockets cut
@@ -107,6 +108,47 @@ test("a worker takes no more jobs while its process finishes a request, which en
   expect(await program.ended).toBe(0);
   const jobs = await database.query("SELECT 1 FROM graphile_worker.jobs WHERE task_identifier = 'sync_run'");
   expect(jobs).toHaveLength(1);
+});
+
+// Seen red: what was called off was a warning for each kind of each meeting, and the rest of a kind was left out for 22 hours.
+test.each([
+  ["a meeting is about", 4, "CHANGES"],
+  ["is matched", -120, "RECONCILE"],
+])("a run that is told to stop while it looks at what %s leaves that to the next one", async (_what, minutes, kind) => {
+  const as = { tenant: `looks-${kind}`, role: "owner" } as const;
+  const settings = { SYNC_INTERVAL_SECONDS: "0", RECONCILE_INTERVAL_SECONDS: "0" };
+  const { program, service } = await world.startProcess(settings);
+  await connect(service, simulator, as);
+  await syncEnds(service, as);
+  const startsAt = new Date(Date.now() + minutes * MINUTE_MS).toISOString();
+  await recordMeeting(service, [simulator.company.stories.singleDeal.email], { startsAt }, as);
+  await noJobIsDue(database);
+  await database.query("UPDATE synced_copy SET probed_at = NULL");
+  const where = (query: Readonly<Record<string, string>>) => query.ids !== undefined;
+  const letGo = simulator.control.fail({ match: "/api/v2/persons", where, with: { kind: "hang" } });
+  const looks = () => simulator.log.of("GET", "/api/v2/persons").filter(({ query }) => where(query)).length;
+  const before = looks();
+  await service.ask("mutation { requestSync(kind: RECONCILE) { __typename } }", {}, as);
+  await until("it looks", async () => looks() > before);
+  program.child.kill("SIGTERM");
+  expect(await program.ended).toBe(0);
+  letGo();
+  const state = () =>
+    database.query(
+      `SELECT m.refreshed_at IS NOT NULL AS refreshed, c.probe_cursor AS cursor, c.probed_at IS NOT NULL AS probed FROM tenant t
+       JOIN meeting m ON m.tenant_id = t.id JOIN synced_copy c ON c.tenant_id = t.id WHERE t.external_id = $1`,
+      [as.tenant],
+    );
+  expect(await state()).toEqual([
+    { refreshed: false, cursor: minutes > 0 ? null : expect.stringMatching(/^ORG/), probed: false },
+  ]);
+  expect(program.output().match(/"level":40/g)).toBeNull();
+  const next = await world.startProcess(settings);
+  await syncEnds(next.service, as);
+  expect(await state()).toEqual([{ refreshed: minutes > 0, cursor: null, probed: true }]);
+  expect(looks() - before).toBe(minutes > 0 ? 3 : 2);
+  next.program.child.kill("SIGTERM");
+  await next.program.ended;
 });
 
 // Seen red: npm's shell died of the signal, and the service went on with nobody above it; without a shell the signal came
