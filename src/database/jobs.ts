@@ -94,8 +94,10 @@ export async function readQueueState(database: Database): Promise<QueueState> {
 const CONCURRENCY = 10;
 /** NOTIFY wakes the worker at once; this is for jobs that become due later. */
 const POLL_MS = 2_000;
-/** After the runner gave up, so that a database that is down is not hammered; and for the word that the last job is done. */
-const [RESTART_MS, SAID_WITHIN_MS] = [500, 100];
+/** After the runner gave up, longer each time: a database that is down is not hammered, nor the log by who is older than the queue. */
+const [RESTART_MS, LONGEST_RESTART_MS] = [500, 5_000];
+/** The word that the last job is done. */
+const SAID_WITHIN_MS = 100;
 /** A job that takes so long hangs, and nobody else does it meanwhile. */
 const HANGS_MS = 15 * MINUTE_MS;
 
@@ -152,8 +154,7 @@ export async function startJobRunner(url: Secret, handlers: readonly JobHandler[
     (payload, { job: { id } }) => {
       inHand.add(id);
       const hangs = () => logger.error({ payload }, "a job does not end: end this process");
-      const job = () => told(handle(payload, stopping.signal), hangsMs, hangs);
-      const work = () => traced(`job ${name}`, {}, job);
+      const work = () => traced(`job ${name}`, {}, () => told(handle(payload, stopping.signal), hangsMs, hangs));
       return inWork({ task: name, jobId: id }, work).finally(() => inHand.delete(id));
     },
   ]);
@@ -193,11 +194,13 @@ export async function startJobRunner(url: Secret, handlers: readonly JobHandler[
 
   /** The runner gives up when a database session ends at the wrong moment; a process without one would do nothing. */
   async function keepRunning(): Promise<void> {
-    while (!stopping.signal.aborted) {
+    for (let waitMs = RESTART_MS; !stopping.signal.aborted; ) {
       await runner.promise.catch(gaveUp);
+      await sleep(waitMs, undefined, { signal: stopping.signal }).catch(() => undefined);
       if (stopping.signal.aborted) return;
-      await sleep(RESTART_MS);
+      const before = runner;
       runner = await runOnce().catch(gaveUp);
+      waitMs = runner === before ? Math.min(2 * waitMs, LONGEST_RESTART_MS) : RESTART_MS;
       if (stopping.signal.aborted) await runner.stop().catch(() => undefined);
     }
   }

@@ -229,3 +229,26 @@ test("a job that ends because its process does wakes nobody", async () => {
   await runner.stop();
   expect(lines).toEqual([]);
 });
+
+// Seen red: two lines of level 50 in each second, for as long as the older process lived.
+test("a worker that is older than the queue's tables takes no jobs, and says so less and less often", async () => {
+  const ahead = await createTestDatabase();
+  const said: string[] = [];
+  const logger = pino({ level: "error" }, { write: (line: string) => void said.push(line) });
+  const runner = await startJobRunner(ahead.url, [], logger);
+  const [row] = await ahead.query<{ next: number }>(
+    "INSERT INTO graphile_worker.migrations (id, breaking) SELECT max(id) + 1, true FROM graphile_worker.migrations RETURNING id AS next",
+  );
+  const news = JSON.stringify({ migrationNumber: row?.next, breaking: true });
+  // Heard once it listens.
+  await until("it has given up", async () => {
+    await ahead.query("SELECT pg_notify('worker:migrate', $1)", [news]);
+    return said.length > 0;
+  });
+  await sleep(4_000);
+  expect(said.length).toBeLessThan(5);
+  expect(said[0]).toContain("breaking migration");
+  await runner.stop();
+  await ahead.drop();
+  process.exitCode = undefined;
+});
