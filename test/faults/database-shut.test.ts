@@ -44,6 +44,7 @@ const say = (sql: string) => (sql.startsWith("ALTER DATABASE") ? onServer(sql) :
 const NAME = () => url.pathname.slice(1);
 const ROLES = "crm_connection, crm_connection_across";
 
+/** What the questions and `/readyz` read. */
 const GONE = ["tenant", "connection", "meeting"];
 
 /** How it is shut, how it is opened again, and whether sessions that are open meet it. */

@@ -250,5 +250,6 @@ test("a worker that is older than the queue's tables takes no jobs, and says so 
   expect(said[0]).toContain("breaking migration");
   await runner.stop();
   await ahead.drop();
+  // The library sets it for the process, which here is the test's.
   process.exitCode = undefined;
 });
