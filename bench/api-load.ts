@@ -15,6 +15,8 @@ export interface Target {
   name: string;
   url: string;
   request(): Request;
+  /** So many requests come first, each of another tenant: a process meets a tenant once, and then serves it for long. */
+  tenants?: number;
 }
 
 export interface Load {
@@ -24,14 +26,18 @@ export interface Load {
   p99: number;
 }
 
-/** Ten requests are always under way; the next is sent when an answer is there. @throws where an answer is an error */
-export async function load({ name, url, request }: Target, seconds: number): Promise<Load> {
+/**
+ * Ten requests are always under way; the next is sent when an answer is there.
+ * @param least goes on until so many have been asked
+ * @throws where an answer is an error
+ */
+export async function load({ name, url, request }: Target, seconds: number, least = 0): Promise<Load> {
   const pool = new Pool(url, { connections: CONNECTIONS, pipelining: 1 });
   const began = performance.now();
   const ends = began + seconds * 1000;
   const took: number[] = [];
   const client = async () => {
-    while (performance.now() < ends) {
+    while (performance.now() < ends || took.length < least) {
       const sent = performance.now();
       const { path, headers, body } = request();
       const answer = await pool.request({ path, method: "POST", headers, body });

@@ -30,7 +30,7 @@ export async function measure(
   servers: readonly Measured[],
   { seconds, rounds, directory }: MeasureOptions,
 ): Promise<Figures[]> {
-  for (const server of servers) await load(server, Math.max(2, seconds / 2));
+  for (const server of servers) await load(server, Math.max(2, seconds / 2), server.tenants);
   const found = servers.map((): Figures[] => []);
   for (let round = 0; round < rounds; round += 1) {
     for (const [index, server] of servers.entries()) {

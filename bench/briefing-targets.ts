@@ -21,10 +21,15 @@ export function signTokens(jwtSecret: string, tenants: number, user = "user"): P
 /** Tenants with numbers from one to another; each has the one copy of its number. */
 export type Copies = readonly [from: number, to: number];
 
-/** Any meeting of any tenant, so that no answer is known from before and each request is another tenant's. */
-function anyMeeting([from, to]: Copies): { copy: number; meeting: string } {
-  const copy = randomInt(from, to + 1);
-  return { copy, meeting: meetingOf(copy, randomInt(1, MEETINGS_OF_TENANT + 1)) };
+const tenantsOf = ([from, to]: Copies) => to - from + 1;
+
+/** Any meeting of any tenant, so that no answer is known from before; of each tenant once before any comes again. */
+function meetings([from, to]: Copies) {
+  let met = from - 1;
+  return (): { copy: number; meeting: string } => {
+    const copy = met < to ? ++met : randomInt(from, to + 1);
+    return { copy, meeting: meetingOf(copy, randomInt(1, MEETINGS_OF_TENANT + 1)) };
+  };
 }
 
 /** The id of a tenant's meeting of that number, as `fill` makes it. */
@@ -39,30 +44,38 @@ export const globalMeetingOf = (copy: number, number: number) => globalId(meetin
 
 /** GraphQL as the service has it, served by it or by another server. */
 export function ourTarget(name: string, url: string, tokens: readonly string[], query: string): Target {
+  const anyMeeting = meetings([1, tokens.length]);
   const request = () => {
-    const { copy, meeting } = anyMeeting([1, tokens.length]);
+    const { copy, meeting } = anyMeeting();
     const variables = query.includes("$id") ? { id: globalId(meeting) } : {};
     const headers = { ...JSON_TYPE, authorization: `Bearer ${tokens[copy - 1]}` };
     return { path: "/graphql", headers, body: JSON.stringify({ query, variables }) };
   };
-  return { name, url, request };
+  return { name, url, request, tenants: tokens.length };
 }
 
 export function graphileTarget(url: string, copies: Copies, kind: "briefing" | "quiet"): Target {
   const query = kind === "briefing" ? GRAPHILE_BRIEFING : GRAPHILE_QUIET;
+  const anyMeeting = meetings(copies);
   const request = () => {
-    const { copy, meeting } = anyMeeting(copies);
+    const { copy, meeting } = anyMeeting();
     const variables = { tenant: String(copy), copy: String(copy), ...(kind === "briefing" && { id: meeting }) };
     return { path: "/graphql", headers: JSON_TYPE, body: JSON.stringify({ query, variables }) };
   };
-  return { name: "PostGraphile", url, request };
+  return { name: "PostGraphile", url, request, tenants: tenantsOf(copies) };
 }
 
 export function limitTarget(url: string, copies: Copies, kind: "briefing" | "quiet" | "quiet-by-index"): Target {
+  const anyMeeting = meetings(copies);
   const request = () => {
-    const { copy, meeting } = anyMeeting(copies);
+    const { copy, meeting } = anyMeeting();
     const values = [copy, copy, ...(kind === "briefing" ? [meeting] : [])];
     return { path: `/${kind}`, headers: JSON_TYPE, body: JSON.stringify({ values }) };
   };
-  return { name: `hand-written${kind === "quiet-by-index" ? ", by index" : ""}`, url, request };
+  return {
+    name: `hand-written${kind === "quiet-by-index" ? ", by index" : ""}`,
+    url,
+    request,
+    tenants: tenantsOf(copies),
+  };
 }
