@@ -69,12 +69,14 @@ export class Database {
   readonly #ids = new LRUCache<string, Promise<number>>(KNOWN);
   readonly #parts: SessionParts;
   readonly #ofNobody: Sessions;
+  readonly #acrossTenants: Sessions;
 
   /** @param options `observe` takes note of each statement; `reach`: see {@link reachOf}; `turns`: who gets a session */
   constructor(dataSource: DataSource, options: Partial<Omit<SessionParts, "dataSource">> = {}) {
     const turns = new SessionTurns(SESSION_SHARES);
     this.#parts = { dataSource, turns, observe: (_text, run) => run(), reach: "session", ...options };
     this.#ofNobody = new Sessions(this.#parts, null);
+    this.#acrossTenants = new Sessions(this.#parts, null, undefined, ACROSS_TENANTS_ROLE);
   }
 
   /** @param signal for reads: calls them off, @throws DeadlineError from the one that runs then, and from each that comes later */
@@ -91,11 +93,7 @@ export class Database {
   acrossTenants<T>(sql: string, parameters: readonly unknown[], shape: Shape<T>): Promise<T[]>;
   acrossTenants(sql: string, parameters?: readonly unknown[]): Promise<Row[]>;
   acrossTenants<T>(sql: string, parameters: readonly unknown[] = [], shape?: Shape<T>): Promise<T[]> {
-    // The role ends with the transaction, so that no session goes back to the pool with it.
-    return this.#ofNobody.transaction(async (session) => {
-      await session.actAs(ACROSS_TENANTS_ROLE);
-      return session.rows(sql, parameters, shape);
-    });
+    return this.#acrossTenants.alone((session) => session.rows(sql, parameters, shape));
   }
 
   /** The rows of what is nobody's and every session may see. No tenant's row is in sight. */

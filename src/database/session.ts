@@ -28,6 +28,9 @@ export interface Setting extends QueryConfig<string[]> {
   done(): void;
 }
 
+/** Also without parameters: where the setting failed PostgreSQL passes all by up to a Sync, which a plain query does not have. */
+const EXTENDED = { queryMode: "extended" };
+
 /**
  * A setting and the statement that needs it in one message with one Sync, so one transaction: where the setting
  * fails the statement is passed by, and where the statement fails the setting is taken back. The driver answers with a list.
@@ -38,12 +41,15 @@ async function withSetting(client: Client, setting: Setting | null, statement: Q
   // Only bound: a Parse here would be taken for the statement's, which may then be passed by.
   client.connection.bind({ statement: setting.name, values: setting.values }, true);
   client.connection.execute(null, true);
-  const asked = client.query(statement);
+  const asked = client.query({ ...statement, ...EXTENDED });
   client.connection.stream.uncork();
   const results = [await asked].flat();
   setting.done();
   return results.at(-1) ?? asked;
 }
+
+/** By which a session would go on failing when all is well again: it takes no writes, or its user, since dropped, has no role. */
+const SPENT = new Set<unknown>(["25006", "42501", "22023"]);
 
 /**
  * A session of the pool in the hands of one piece of work. TypeORM asks through `query`, for its typed calls and
@@ -52,7 +58,6 @@ async function withSetting(client: Client, setting: Setting | null, statement: Q
 export class Session extends PostgresQueryRunner {
   #client: Client | null = null;
   #setting: Setting | null = null;
-  #isSpent = false;
 
   constructor(
     driver: PostgresDriver,
@@ -70,28 +75,16 @@ export class Session extends PostgresQueryRunner {
     return client;
   }
 
-  /** Until its transaction ends. A session whose user was dropped has no role when the user is made anew, and is ended. */
-  async actAs(role: string): Promise<void> {
-    this.#isSpent = true;
-    await this.rows(`SET LOCAL ROLE ${role}`, []);
-    this.#isSpent = false;
-  }
-
-  /** @param error with which its work ended: a session that takes no writes takes none when the database does again, and is ended */
+  /** @param error with which its work ended */
   override async release(error?: unknown): Promise<void> {
-    if (codeOf(error) === "25006" || this.#isSpent) this.releaseCallback = this.releaseCallback?.bind(null, error);
+    if (SPENT.has(codeOf(error))) this.releaseCallback = this.releaseCallback?.bind(null, error);
     await super.release();
     this.giveTurnBack();
   }
 
-  /** Told to PostgreSQL before the next statement; in one message with it where that is one whose plan is kept. */
+  /** Told to PostgreSQL before the next statement; in one message with it where that is SQL of our own. */
   setFirst(setting: Setting): void {
     this.#setting = setting;
-  }
-
-  async #setNow(client: Client): Promise<void> {
-    const setting = this.#takeSetting();
-    if (setting) await client.query(setting).then(() => setting.done());
   }
 
   #takeSetting(): Setting | null {
@@ -104,10 +97,7 @@ export class Session extends PostgresQueryRunner {
   async rows<T>(text: string, values: readonly unknown[], shape?: Shape<T>, name: string | null = null): Promise<T[]> {
     const { rows, fields } = await this.#ask(text, async () => {
       const client = await this.connect();
-      const statement = { text, values: [...values] };
-      if (name) return withSetting(client, this.#takeSetting(), { ...statement, name });
-      await this.#setNow(client);
-      return client.query(statement);
+      return withSetting(client, this.#takeSetting(), { text, values: [...values], ...(name && { name }) });
     });
     if (shape) requireShape(text, fields, shape);
     return rows;
@@ -119,7 +109,9 @@ export class Session extends PostgresQueryRunner {
     isStructured?: boolean,
   ): ReturnType<PostgresQueryRunner["query"]> {
     return this.#ask(text, async () => {
-      await this.#setNow(await this.connect());
+      const client = await this.connect();
+      const setting = this.#takeSetting();
+      if (setting) await client.query(setting).then(setting.done);
       return super.query(text, parameters, isStructured);
     });
   }

@@ -16,6 +16,8 @@ interface Reach {
    * execute it: their plans are made once in a session. Work without a deadline is planned as PostgreSQL sees fit.
    */
   planning: "force_generic_plan" | "auto";
+  /** In it a statement acts that stands alone; null: as the application, like all of its sessions. */
+  role: string | null;
 }
 
 /** How a reach is given to sessions; decided once, by what the database is. */
@@ -35,18 +37,17 @@ const settingOf = new WeakMap<PoolClient, string>();
 
 /** A setting of the session, remembered: a statement that stands alone is one message. */
 const bySession: ReachWay = {
-  async enter(session, { tenantId, planning }) {
+  async enter(session, { tenantId, planning, role }) {
     const client = await session.connect();
     const wanted = `${planning} ${tenantId}`;
-    const known = settingOf.get(client);
-    if (known === wanted) return;
-    const statement = { name: "reach", text: SET_REACH, values: [String(tenantId ?? ""), planning] };
+    const statement = { name: "reach", text: SET_REACH, values: [String(tenantId ?? ""), planning, role ?? ""] };
     const done = () => void settingOf.set(client, wanted);
-    if (known === undefined) {
+    if (!settingOf.has(client)) {
       // A session's first goes by itself, and is parsed by that.
       await session.rows(statement.text, statement.values, undefined, statement.name);
-      return done();
+      done();
     }
+    if (settingOf.get(client) === wanted && role === null) return;
     // Forgotten first: a session whose setting failed half-way must not be taken for one that is set.
     settingOf.set(client, "");
     session.setFirst({ ...statement, done });
@@ -55,8 +56,9 @@ const bySession: ReachWay = {
   begin: (session) => session.startTransaction(),
 };
 
-/** Of no rows, so that what comes with it has only its own. */
-const SET_REACH = `SELECT WHERE set_config('crm.tenant', $1, false) || set_config('plan_cache_mode', $2, false) IS NULL`;
+/** Of no rows, so that what comes with it has only its own. The role ends with the message. */
+const SET_REACH = `SELECT WHERE set_config('crm.tenant', $1, false) || set_config('plan_cache_mode', $2, false) IS NULL
+  OR CASE WHEN $3 <> '' THEN set_config('role', $3, true) IS NULL END`;
 
 /**
  * SET LOCAL in a transaction: all that Citus takes along to the shards of other nodes. It plans for one node by the
@@ -66,12 +68,12 @@ const byTransaction: ReachWay = {
   enter: async (session) => void (await session.connect()),
   // What is nobody's is read without a setting.
   alone: (session, reach, work) =>
-    reach.tenantId === null ? work() : inTransaction(session, reach, byTransaction, work),
-  async begin(session, { tenantId }) {
+    reach.tenantId === null && reach.role === null ? work() : inTransaction(session, reach, byTransaction, work),
+  async begin(session, { tenantId, role }) {
     await session.startTransaction();
     // No parameter can stand here, and set_config does not reach the shards; it is a number.
     const tenant = tenantId === null ? "" : `SET LOCAL crm.tenant = '${Number(tenantId)}'; `;
-    await session.rows(tenant + ON_NODES, []);
+    await session.rows(tenant + (role === null ? "" : `SET LOCAL ROLE ${role}; `) + ON_NODES, []);
   },
 };
 
@@ -118,8 +120,9 @@ export class Sessions {
     private readonly parts: SessionParts,
     tenantId: number | null,
     private readonly signal?: AbortSignal,
+    role: string | null = null,
   ) {
-    this.#reach = { tenantId, planning: signal ? "force_generic_plan" : "auto" };
+    this.#reach = { tenantId, planning: signal ? "force_generic_plan" : "auto", role };
   }
 
   /** The rows of a statement that stands alone; a read is prepared, and asked once more where its plan is of yesterday. */

@@ -1,10 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool, PoolClient } from "pg";
 import type { DataSource } from "typeorm";
+import type { PostgresDriver } from "typeorm/driver/postgres/PostgresDriver";
 import { APPLICATION_ROLE, asApplication } from "../../src/database/application-role";
 import { createDataSource } from "../../src/database/data-source";
 import { Database, type TenantScope } from "../../src/database/database";
+import { Session } from "../../src/database/session";
 import { entities } from "../../src/entities";
+import { Secret } from "../../src/platform/keyring";
 import { workers } from "../support/database";
 import { recordMeeting, until } from "../support/stories";
 import { useService } from "../support/world";
@@ -76,6 +79,41 @@ describe.each(REACHES)("reached by the %s,", (reach) => {
     for (const found of roles) expect(found).toEqual([{ role: APPLICATION_ROLE }]);
   });
 
+  test("work across tenants that fails, or may not be done, is told so at once, and leaves nothing of its role", async () => {
+    await expect(db.acrossTenants("SELECT 1 / 0")).rejects.toThrow("division by zero");
+    expect(await enter("nobody").rows("SELECT current_user AS role")).toEqual([{ role: APPLICATION_ROLE }]);
+    await database.query(`CREATE ROLE alone_${reach} LOGIN PASSWORD 'alone' IN ROLE ${APPLICATION_ROLE}`);
+    const url = Object.assign(new URL((await asApplication(database.url)).reveal()), {
+      username: `alone_${reach}`,
+      password: "alone",
+    });
+    const alone = await createDataSource({ url: new Secret(url.href), entities }).initialize();
+    try {
+      const denied = new Database(alone, { reach });
+      const own = () => denied.tenant(0).rows("SELECT current_user AS role");
+      // In a session that is in use already, and after it.
+      expect(await own()).toEqual([{ role: APPLICATION_ROLE }]);
+      await expect(denied.acrossTenants("SELECT 1")).rejects.toThrow("permission denied to set role");
+      expect(await own()).toEqual([{ role: APPLICATION_ROLE }]);
+    } finally {
+      await alone.destroy();
+      await database.query(`DROP ROLE alone_${reach}`);
+    }
+  });
+
+  // Seen red where such a statement went as a plain query: PostgreSQL passed it by, and waited for ever for what it had not been sent.
+  test("a session whose setting failed answers the next statement, though neither has a parameter", async () => {
+    const session = new Session(
+      dataSource.driver as PostgresDriver,
+      (_text, run) => run(),
+      () => undefined,
+    );
+    session.setFirst({ name: "unknown", text: "SELECT 1", values: [], done: () => undefined });
+    await expect(session.rows("SELECT 1 AS one", [])).rejects.toThrow('"unknown" does not exist');
+    expect(await session.rows("SELECT 1 AS one", [])).toEqual([{ one: 1 }]);
+    await session.release();
+  });
+
   test("who the tenants are is told to no tenant's session", async () => {
     expect(await enter("acme").rows("SELECT 1 FROM tenant")).toEqual([]);
     await expect(enter("acme").rows("INSERT INTO tenant (external_id) VALUES ('x')")).rejects.toThrow(
@@ -105,6 +143,10 @@ describe.each(REACHES)("reached by the %s,", (reach) => {
       await observed.idOf(`first seen by the ${reach}`),
     ]).toEqual([seen[0], seen[0]]);
     expect(texts.filter((text) => /tenant/.test(text))).toEqual(["SELECT id FROM tenant WHERE external_id = $1"]);
+    texts.length = 0;
+    await observed.acrossTenants("SELECT 1");
+    // One round trip, but on a cluster.
+    if (reach === "session") expect(texts).toEqual(["SELECT 1"]);
   });
 
   // Seen red with ids that are counted, and with ids that are remembered for ever: after a failover that had lost its first
