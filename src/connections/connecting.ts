@@ -8,7 +8,7 @@ import { type CrmOAuth, type Grant, OAuthError } from "../crm/oauth";
 import type { CrmCurrentUser } from "../crm/parsing/records";
 import type { Database, TenantScope } from "../database/database";
 import { AuthorizationRequestRow, RenewalAttemptRow } from "../entities/connection";
-import { type Clock, MINUTE_MS } from "../platform/clock";
+import { type Clock, MINUTE_MS, SECOND_MS } from "../platform/clock";
 import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
 import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
@@ -24,6 +24,8 @@ const STATE_LIFE_MS = 10 * MINUTE_MS;
 const MAX_BEGUN_CONSENTS = 20;
 /** How often, and for how long, whoever repeats a connect that is under way looks for its end: two calls to the CRM. */
 const [POLL_MS, AWAITED_MS] = [200, MINUTE_MS];
+/** How often who completes a connect says so, and after what silence nobody does: a process that was killed does not end its own. */
+const [BEAT_MS, SILENT_MS] = [SECOND_MS, 5 * SECOND_MS];
 
 export type ConnectRefusal =
   | PolicyRefusal
@@ -37,6 +39,7 @@ export type ConnectRefusal =
   | "INVALID_INPUT";
 
 type Refusal = Refused<ConnectRefusal>;
+type Answer = Outcome<null, ConnectRefusal>;
 
 export interface ConnectInput {
   code: string | null;
@@ -139,36 +142,37 @@ export class Connecting {
   }
 
   /**
-   * Completes a consent with what the redirect address received. A refusal leaves nothing stored. Whose request is repeated,
-   * as browsers and React do, has its answer, and the CRM, which takes a code once, is asked once.
+   * Completes a consent with what the redirect address received. Whose request is repeated, as browsers and React do, has
+   * its answer, also a refusal, of which that alone is stored; and the CRM, which takes a code once, is asked once.
    */
-  async complete(actor: Actor, input: ConnectInput): Promise<Outcome<null, ConnectRefusal>> {
+  async complete(actor: Actor, input: ConnectInput): Promise<Answer> {
     const scope = this.parts.database.tenant(actor.tenantId);
-    const isDone = async () =>
-      input.code && !input.error && (await hasConnected(scope, actor, input.state, this.parts.clock));
+    const now = this.parts.clock();
+    const earlier = () => earlierAnswer(scope, actor, input, now);
     const code = await barred(actor, scope);
-    if (code === "ANOTHER_CRM_CONNECTED" && (await isDone())) return accepted(null);
+    if (code === "ANOTHER_CRM_CONNECTED" && (await earlier())?.ok) return accepted(null);
     if (code) return this.#noteBarred(actor, "connect", code);
     if (!input.code && !input.error) {
       const message = "Neither a code nor an error came back from the CRM. Start again.";
       return this.#reject(actor, refused("INVALID_INPUT", message, "code"));
     }
-    if (!(await consumeState(scope, actor, input.state, this.parts.clock()))) {
-      return (await isDone()) ? accepted(null) : this.#reject(actor, VOID_CONSENT);
-    }
+    if (!(await consumeState(scope, actor, input, now))) return (await earlier()) ?? this.#reject(actor, VOID_CONSENT);
     if (input.error || !input.code) {
       if (CANCELLED.has(input.error)) return this.#reject(actor, CANCELLED_IN_CRM, input.state);
       this.parts.logger.warn({ error: input.error }, "the CRM's redirect brought an error instead of a code");
       return this.#reject(actor, ERROR_OF_CRM, input.state);
     }
+    const beat = setInterval(() => void showLife(scope, input.state).catch(() => undefined), BEAT_MS);
     try {
       const validated = await this.#validate(input.code);
       if (!validated.ok) return await this.#reject(actor, validated, input.state);
       return await this.#store(actor, input.state, validated.value);
     } catch (error) {
       // Who tries again would wait for this one; where the database is away, they do.
-      await endFailed(scope, input.state).catch(() => undefined);
+      await endConsent(scope, input.state, {}).catch(() => undefined);
       throw error;
+    } finally {
+      clearInterval(beat);
     }
   }
 
@@ -181,7 +185,7 @@ export class Connecting {
   /** Ends the consent, where it is one, and notes why it came to nothing. */
   #reject(actor: Actor, why: Refusal, state?: string): Promise<Refusal> {
     return this.parts.database.tenant(actor.tenantId).transaction(async (scope) => {
-      if (state !== undefined) await endConsent(scope, state);
+      if (state !== undefined) await endConsent(scope, state, { refusal: why });
       return this.#noteRejected(scope, actor, why);
     });
   }
@@ -200,8 +204,7 @@ export class Connecting {
       const grant = await oauth.exchangeCode(code);
       const user = await ownerOf(http, crmBaseUrl, grant.accessToken);
       const { refreshToken } = grant;
-      const { email, active } = user;
-      if (!active) return rejected(`The CRM user ${email} is deactivated. Authorize with an active one.`);
+      if (!user.active) return rejected("The CRM user who authorized is deactivated. Authorize with an active one.");
       if (!refreshToken) return rejected("The CRM granted no refresh token. Start again.");
       return accepted({ grant, refreshToken, askedAt, user });
     } catch (error) {
@@ -238,17 +241,18 @@ export class Connecting {
   }
 
   /** Looks again at the connection under its lock, and either stores all that connecting means or nothing. */
-  #store(actor: Actor, state: string, authorized: Authorized): Promise<Outcome<null, ConnectRefusal>> {
+  #store(actor: Actor, state: string, authorized: Authorized): Promise<Answer> {
     const { database, clock, credentials, keepOut, startsSync } = this.parts;
     const { grant, refreshToken, askedAt, user } = authorized;
-    return database.tenant(actor.tenantId).transaction(async (scope): Promise<Outcome<null, ConnectRefusal>> => {
+    return database.tenant(actor.tenantId).transaction(async (scope): Promise<Answer> => {
       const now = clock();
       const present = await lockConnection(scope);
       const admission = admit(present, user);
-      const isRefused = admission === "ANOTHER_CRM_CONNECTED" || admission === "DIFFERENT_CRM_COMPANY";
-      if (!(await endConsent(scope, state, isRefused ? null : now)))
-        return this.#noteRejected(scope, actor, VOID_CONSENT);
-      if (isRefused) return this.#noteRejected(scope, actor, refused(admission, MESSAGES[admission]));
+      const isLetIn = admission === "NEW_COPY" || admission === "SAME_COPY";
+      const refusal = isLetIn ? null : refused(admission, MESSAGES[admission]);
+      const isThere = await endConsent(scope, state, refusal ? { refusal } : { usedAt: now });
+      if (!isThere) return this.#noteRejected(scope, actor, VOID_CONSENT);
+      if (refusal) return this.#noteRejected(scope, actor, refusal);
       const keptId = admission === "SAME_COPY" ? present.copyId : null;
       const copyId = keptId ?? (await this.#newCopy(scope, present, user, now));
       await credentials.put(scope, copyId, grant, refreshToken, askedAt);
@@ -345,49 +349,49 @@ async function consentsResumeAt({ tenantId, rows }: TenantScope, now: Date): Pro
   return first ? new Date(first.at.getTime() + STATE_LIFE_MS) : null;
 }
 
+/** What the browser brought back, by which a repeat is known from another answer to the same consent page. */
+const answerOf = ({ code, error }: ConnectInput) => hashOf(JSON.stringify([code, error]));
+
 /** Uses a `state` up. Of any number of callers at once, at most one is told true. */
-async function consumeState(scope: TenantScope, actor: Actor, state: string, now: Date): Promise<boolean> {
+async function consumeState(scope: TenantScope, actor: Actor, input: ConnectInput, now: Date): Promise<boolean> {
   const used = await scope.rows(
-    `UPDATE authorization_request SET used_at = $4
+    `UPDATE authorization_request SET used_at = $4, answer_hash = $5, alive_at = now()
      WHERE tenant_id = $1 AND state_hash = $2 AND user_id = $3 AND expires_at > $4 AND used_at IS NULL RETURNING 1 AS used`,
-    [scope.tenantId, hashOf(state), actor.userId, now],
+    [scope.tenantId, hashOf(input.state), actor.userId, now, answerOf(input)],
   );
   return used.length === 1;
 }
 
-/**
- * Ends a consent that was used up. One that connects stays for its ten minutes, with that connection's instant.
- * @returns false where a disconnect has voided it meanwhile
- */
-async function endConsent(scope: TenantScope, state: string, connectedAt: Date | null = null): Promise<boolean> {
-  const consent = { tenantId: scope.tenantId, stateHash: hashOf(state) };
-  const ended = await scope.typed((orm) =>
-    connectedAt
-      ? orm.update(AuthorizationRequestRow, consent, { usedAt: connectedAt })
-      : orm.delete(AuthorizationRequestRow, consent),
-  );
-  return ended.affected === 1;
-}
-
-/** Ends a consent that came to nothing by a fault of ours; one that has connected all the same, as its commit was lost, stays. */
-const endFailed = ({ tenantId, rows }: TenantScope, state: string) =>
+const showLife = ({ tenantId, rows }: TenantScope, state: string) =>
   rows(
-    `DELETE FROM authorization_request a WHERE a.tenant_id = $1 AND a.state_hash = $2
-       AND NOT EXISTS (SELECT 1 FROM connection c WHERE c.tenant_id = $1 AND c.connected_at = a.used_at)`,
+    "UPDATE authorization_request SET alive_at = now() WHERE tenant_id = $1 AND state_hash = $2 AND alive_at IS NOT NULL",
     [tenantId, hashOf(state)],
   );
 
-/** Whether the actor's own `state` has made the connection that there is now. One that is being completed is waited for. */
-async function hasConnected(scope: TenantScope, actor: Actor, state: string, clock: Clock): Promise<boolean> {
+/**
+ * Ends a consent that was used up. It stays for its ten minutes, with that connection's instant, or the refusal.
+ * @returns false where a disconnect has voided it meanwhile
+ */
+async function endConsent(scope: TenantScope, state: string, end: Partial<AuthorizationRequestRow>): Promise<boolean> {
+  const consent = { tenantId: scope.tenantId, stateHash: hashOf(state) };
+  const ended = await scope.typed((orm) => orm.update(AuthorizationRequestRow, consent, { ...end, aliveAt: null }));
+  return ended.affected === 1;
+}
+
+/** What the actor's own `state` came to: the connection that there is, or the refusal of this very answer of the CRM. One under way is waited for. */
+async function earlierAnswer(scope: TenantScope, actor: Actor, input: ConnectInput, now: Date): Promise<Answer | null> {
   for (let waited = 0; ; waited += POLL_MS) {
-    const [used] = await scope.rows<{ hasConnected: boolean | null }>(
-      `SELECT CASE WHEN c.connected_at >= a.used_at THEN c.connected_at = a.used_at AND c.state = 'CONNECTED' END AS "hasConnected"
+    const [used] = await scope.rows<{ isUnderWay: boolean; hasConnected: boolean | null; refusal: Refusal | null }>(
+      `SELECT coalesce(a.alive_at > now() - interval '${SILENT_MS} milliseconds', false) AS "isUnderWay",
+         a.refusal IS NULL AND c.connected_at = a.used_at AND c.state = 'CONNECTED' AS "hasConnected",
+         CASE WHEN a.answer_hash = $5 THEN a.refusal END AS refusal
        FROM authorization_request a JOIN connection c ON c.tenant_id = $1
        WHERE a.tenant_id = $1 AND a.state_hash = $2 AND a.user_id = $3 AND a.expires_at > $4 AND a.used_at IS NOT NULL`,
-      [scope.tenantId, hashOf(state), actor.userId, clock()],
-      { hasConnected: "flag" },
+      [scope.tenantId, hashOf(input.state), actor.userId, now, answerOf(input)],
+      { isUnderWay: "flag", hasConnected: "flag", refusal: "json" },
     );
-    if (!used || used.hasConnected !== null || waited >= AWAITED_MS) return used?.hasConnected ?? false;
+    if (used?.hasConnected && input.code && !input.error) return accepted(null);
+    if (!used?.isUnderWay || waited >= AWAITED_MS) return used?.refusal ?? null;
     await sleep(POLL_MS);
   }
 }

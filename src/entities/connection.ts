@@ -1,4 +1,5 @@
 import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn } from "typeorm";
+import type { Refused } from "../platform/errors";
 import { DRAWN, OfCopy, OfTenant, TenantRow } from "./tenant";
 
 /** Our copy of one CRM user's view of one CRM company. */
@@ -181,9 +182,21 @@ export class AuthorizationRequestRow extends OfTenant {
   @Column("timestamptz")
   expiresAt!: Date;
 
-  /** Since when it is being completed; where it has connected, that connection's `connectedAt`. Refused, or voided by a disconnect, it is gone. */
+  /** Since when it is being completed; where it has connected, that connection's `connectedAt`. Voided by a disconnect, it is gone. */
   @Column("timestamptz", { nullable: true })
   usedAt!: Date | null;
+
+  /** With what it was used up: code or error of the CRM, as a hash. */
+  @Column("bytea", { nullable: true })
+  answerHash!: Buffer | null;
+
+  /** When who completes it last said so, by the database's clock; null: nobody does. */
+  @Column("timestamptz", { nullable: true })
+  aliveAt!: Date | null;
+
+  /** What its user was told, where it came to nothing; no address of anybody. */
+  @Column("jsonb", { nullable: true })
+  refusal!: Refused | null;
 }
 
 /** A renewal that was begun with the credential of `version` and whose outcome is not known (yet). */

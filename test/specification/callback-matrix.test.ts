@@ -148,7 +148,8 @@ test("ten who complete one state at the same time are one connect, and have its 
   expect(answers.map(({ connection }) => connection?.state)).toEqual(Array(10).fill("CONNECTED"));
 });
 
-test("of ten at the same time whose code the CRM refuses each is refused; the code is sent once", async () => {
+// Seen red: nine were told that their state was used, and not why it had come to nothing.
+test("ten at the same time whose code the CRM refuses have one answer; the code is sent once", async () => {
   const as = newcomer();
   const state = await startConsent(service, as);
   const asked = tokenRequests();
@@ -156,10 +157,8 @@ test("of ten at the same time whose code the CRM refuses each is refused; the co
     Array.from({ length: 10 }, () => completeConsent(service, { code: "1.2.x", state }, as)),
   );
   expect(tokenRequests()).toBe(asked + 1);
-  expect(answers.map(({ code }) => code).sort()).toEqual([
-    "AUTHORIZATION_REJECTED",
-    ...Array(9).fill("AUTHORIZATION_STATE_INVALID"),
-  ]);
+  expect(answers[0]?.code).toBe("AUTHORIZATION_REJECTED");
+  expect(answers).toEqual(Array(10).fill(answers[0]));
 });
 
 describe("a connect that is repeated", () => {
@@ -201,8 +200,6 @@ describe("a connect that is repeated", () => {
   });
 });
 
-const requests = (rows: { table: string }[]) => rows.filter(({ table }) => table.endsWith("authorization_request"));
-
 test.each([
   ["cancels in the CRM", () => ({ error: "user_denied" }), "AUTHORIZATION_DENIED_BY_USER"],
   ["cancels, as the CRM's SDK has it", () => ({ error: "access_denied" }), "AUTHORIZATION_DENIED_BY_USER"],
@@ -221,8 +218,11 @@ test.each([
   expect((await completeConsent(service, { ...make(), state }, as)).code).toBe(code);
   const after = await dumpState(database);
   expect(tokenRequests()).toBe(asked);
-  expect(requests(after)).toHaveLength(requests(before).length - 1);
-  expect(after).toEqual(before.filter((row) => after.some(({ text }) => text === row.text)));
+  const [spent] = after.filter((row) => !before.some(({ text }) => text === row.text));
+  expect(spent?.text).toContain(`"code": "${code}"`);
+  expect(spent?.table).toContain("authorization_request");
+  const kept = ({ text }: { text: string }) => before.some((row) => row.text === text);
+  expect(after.filter(kept)).toHaveLength(before.length - 1);
   const again = await completeConsent(service, { code: simulator.control.approve(), state }, as);
   expect(again.code).toBe("AUTHORIZATION_STATE_INVALID");
 });

@@ -112,7 +112,7 @@ CREATE TABLE authorization_request (
   state_hash bytea NOT NULL,
   user_id text NOT NULL,
   expires_at timestamptz NOT NULL,
-  used_at timestamptz,
+  used_at timestamptz, alive_at timestamptz, answer_hash bytea, refusal jsonb,
   CONSTRAINT authorization_request_pkey PRIMARY KEY (tenant_id, state_hash),
   CONSTRAINT authorization_request_tenant_fkey FOREIGN KEY (tenant_id) REFERENCES tenant (id)
 );
