@@ -1,5 +1,5 @@
 import { runMigrations } from "graphile-worker";
-import { type Client, Pool, type PoolConfig, types } from "pg";
+import { type Client, Pool, type PoolConfig } from "pg";
 import { DataSource, DefaultNamingStrategy, type Table } from "typeorm";
 import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
@@ -8,6 +8,7 @@ import { type Ask, dropLocalRows, forSchemaChanges, readLayout, spreadTables } f
 import { startEmbeddedPostgres } from "./embedded/embedded-postgres";
 import { refuseUnfit, type Unfit, unavailable } from "./errors";
 import { Initial } from "./migrations/0001-initial";
+import { getTypeParser } from "./rows";
 import { POOL_SIZE, SESSION_LIFE_MS, SESSION_LIMITS, type SessionLimits, withLimits } from "./session-limits";
 
 /** In the order in which they run. */
@@ -16,9 +17,6 @@ const migrations = [Initial];
 export const migrationNames: readonly string[] = migrations.map((Migration) => new Migration().name);
 
 const SESSION_LIFE_S = SESSION_LIFE_MS / 1_000;
-const OID_INT8 = 20;
-const OID_INT8_ARRAY = 1016;
-const OID_DATE = 1082;
 
 /** snake_case columns, and PostgreSQL's own name for a primary key, so that entities and hand-written SQL agree. */
 class SnakeCaseNames extends DefaultNamingStrategy {
@@ -70,17 +68,6 @@ export function openPool(url: Secret, limits: SessionLimits, more: PoolConfig, l
   });
 }
 
-/**
- * CRM ids are kept as bigint and are whole numbers that JavaScript holds exactly (the parser of the CRM's records sees
- * to it). A calendar day stays text: as a Date it would move with the time zone of the process.
- */
-function getTypeParser(oid: number, format?: "text" | "binary"): (value: string) => unknown {
-  if (oid === OID_INT8) return Number;
-  if (oid === OID_INT8_ARRAY) return (value) => value.slice(1, -1).split(",").filter(Boolean).map(Number);
-  if (oid === OID_DATE) return (value) => value;
-  return format === "binary" ? types.getTypeParser(oid, format) : types.getTypeParser(oid, format);
-}
-
 /** Any fixed number: the name of "migrating" among this database's advisory locks. */
 const MIGRATION_LOCK = 7_302_518;
 const EMBEDDED = { directory: ".data/postgres", durable: true };
@@ -88,6 +75,7 @@ const EMBEDDED = { directory: ".data/postgres", durable: true };
 /** Brings the tables and the job queue up to date. */
 export function migrate(url: Secret, logger?: Logger): Promise<void> {
   const bring = async (ask: Ask, dataSource: DataSource) => {
+    refuseUnfit(await newerQueue(ask));
     await dataSource.runMigrations({ transaction: "each" });
     await runMigrations({ connectionString: withLimits(url, SESSION_LIMITS.migration).reveal() });
     const layout = await readLayout(ask);
@@ -210,6 +198,18 @@ export async function appliedMigrations(ask: Ask): Promise<Applied> {
     names,
     foreign: foreign(`its tables were made by ${first}, and this version begins with ${migrationNames[0]}`),
   };
+}
+
+const KNOWN_QUEUE_REVISION = 19;
+
+/** Where a newer version's job library has changed the queue so that this one's must not use it. */
+export async function newerQueue(ask: Ask): Promise<Unfit | null> {
+  const [table] = await ask("SELECT FROM pg_tables WHERE schemaname = 'graphile_worker' AND tablename = 'migrations'");
+  if (!table) return null;
+  const [last] = await ask<{ id: number }>("SELECT max(id) AS id FROM graphile_worker.migrations WHERE breaking");
+  const revision = last?.id ?? 0;
+  const what = `its job queue is of revision ${revision}, and this version knows those up to ${KNOWN_QUEUE_REVISION}`;
+  return revision > KNOWN_QUEUE_REVISION ? { what, todo: "run the newer version that has changed it" } : null;
 }
 
 const EMPTY = "give DATABASE_URL an empty database, or run the version that made this one";

@@ -1,4 +1,5 @@
 import { LRUCache } from "lru-cache";
+import { types } from "pg";
 import type { EntityMetadata } from "typeorm";
 
 export type Row = Record<string, unknown>;
@@ -27,6 +28,18 @@ const KINDS = new Map<number, string>([
     [1184, "instant"],
   ] as const),
 ]);
+
+const [INT8, INT8_ARRAY, DATE] = [20, 1016, 1082];
+/**
+ * CRM ids are kept as bigint and are whole numbers that JavaScript holds exactly (the parser of the CRM's records sees
+ * to it). A calendar day stays text: as a Date it would move with the time zone of the process.
+ */
+export function getTypeParser(oid: number, format?: "text" | "binary"): (value: string) => unknown {
+  if (oid === INT8) return Number;
+  if (oid === INT8_ARRAY) return (value) => value.slice(1, -1).split(",").filter(Boolean).map(Number);
+  if (oid === DATE) return (value) => value;
+  return format === "binary" ? types.getTypeParser(oid, format) : types.getTypeParser(oid, format);
+}
 
 /** The texts are the code's own, so each is looked at once; some name an instant and come once. */
 const fitting = new LRUCache<string, true>({ max: 1_000 });

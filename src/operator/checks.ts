@@ -1,7 +1,7 @@
 import { SHORT_TODAY } from "../connections/budget";
 import { ACROSS_TENANTS_ROLE, APPLICATION_ROLE, unfitBecause } from "../database/application-role";
 import { readLayout, readNodesAway } from "../database/cluster";
-import { appliedMigrations, migrationNames } from "../database/data-source";
+import { appliedMigrations, migrationNames, newerQueue } from "../database/data-source";
 import { DatabaseRoleError, needsOperator } from "../database/errors";
 import { aheadOf, SECOND_MS, systemClock } from "../platform/clock";
 import { messageOf } from "../platform/errors";
@@ -151,18 +151,18 @@ async function checkRole(look: Look): Promise<Finding> {
 }
 
 async function checkMigrations(look: Look): Promise<Finding> {
-  const { names, foreign } = await appliedMigrations((sql) => look.rows(sql));
-  if (foreign) return fault(`migrations: ${foreign.what}`, foreign.todo);
-  const done = new Set(names);
-  const known = migrationNames;
-  const newer = [...done].filter((name) => !known.includes(name));
+  const ask = <T>(sql: string) => look.rows<T>(sql);
+  const { names, foreign } = await appliedMigrations(ask);
+  const unfit = foreign ?? (await newerQueue(ask));
+  if (unfit) return fault(`migrations: ${unfit.what}`, unfit.todo);
+  const newer = names.filter((name) => !migrationNames.includes(name));
   if (newer.length > 0) {
     const what = `migrations: the database knows ${newer.length} that this version does not (${newer.join(", ")})`;
     return warning(what, "a newer version has been started on it: run that one");
   }
-  const due = known.filter((name) => !done.has(name));
-  if (due.length === 0) return ok(`migrations: all ${known.length} are applied`);
-  const what = `migrations: ${due.length} of ${known.length} are to be applied (${due.join(", ")})`;
+  const due = migrationNames.filter((name) => !names.includes(name));
+  if (due.length === 0) return ok(`migrations: all ${names.length} are applied`);
+  const what = `migrations: ${due.length} of ${migrationNames.length} are to be applied (${due.join(", ")})`;
   return warning(what, "nothing to do: the next start applies them. Have a backup");
 }
 

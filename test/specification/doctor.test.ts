@@ -161,6 +161,13 @@ test("a database of a newer version is said so", async () => {
   }
 });
 
+// Seen red: every line was ok.
+test("a job queue that a newer version has changed is a fault", async () => {
+  await database.query("INSERT INTO graphile_worker.migrations (id, breaking) VALUES (99, true)");
+  expect(await lines()).toMatch(/^fault +migrations: its job queue is of revision 99, .* -> run the newer version/m);
+  await database.query("DELETE FROM graphile_worker.migrations WHERE id = 99");
+});
+
 test("a table whose policy is not forced is a fault", async () => {
   await database.query("ALTER TABLE deal NO FORCE ROW LEVEL SECURITY");
   try {

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
 import { pino } from "pino";
+import { migrate } from "../../src/database/data-source";
 import { Database } from "../../src/database/database";
 import { enqueueJob, handlerOf, readQueueState, startJobRunner, sweepReplaced } from "../../src/database/jobs";
 import { createTestDatabase, type TestDatabase } from "../support/database";
@@ -248,6 +249,12 @@ test("a worker that is older than the queue's tables takes no jobs, and says so 
   await sleep(4_000);
   expect(said.length).toBeLessThan(5);
   expect(said[0]).toContain("breaking migration");
+  // Seen red: at the start a stack stood behind the library's words.
+  const next = row?.next ?? 0;
+  await expect(migrate(ahead.url)).rejects.toMatchObject({
+    code: "DATABASE_UNFIT",
+    message: `The database cannot be used: its job queue is of revision ${next}, and this version knows those up to ${next - 1}; run the newer version that has changed it.`,
+  });
   await runner.stop();
   await ahead.drop();
   // The library sets it for the process, which here is the test's.
