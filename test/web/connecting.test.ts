@@ -2,7 +2,7 @@ import type { Page } from "playwright-core";
 import { connect, recordMeeting, syncEnds, until } from "../support/stories";
 import { useStarted } from "../support/world";
 import { startProduct } from "./support/product";
-import { disconnected, openMeeting, openNewMeeting } from "./support/steps";
+import { disconnected, openMeeting, openNewMeeting, state } from "./support/steps";
 
 const product = useStarted(startProduct);
 afterEach(() => disconnected(product));
@@ -74,6 +74,43 @@ test("what is told while an older answer is still on its way is not missed", asy
   await page.getByRole("region", { name: DEAL }).waitFor();
   // The page may ask once more while the test ends.
   await page.unrouteAll({ behavior: "ignoreErrors" });
+});
+
+// Seen red: the page was told nothing until it was loaded again.
+test("a subscription that a process of another version does not understand is asked of the next one", async () => {
+  const page = await product.signIn("member");
+  let refusals = 3;
+  await page.routeWebSocket(/graphql/, (near) => {
+    const far = near.connectToServer();
+    near.onMessage((text) => {
+      const { id, type } = JSON.parse(String(text));
+      if (type !== "subscribe" || refusals === 0) return far.send(text);
+      refusals -= 1;
+      const payload = [{ message: "Cannot query field.", extensions: { code: "GRAPHQL_VALIDATION_FAILED" } }];
+      near.send(JSON.stringify({ id, type: "error", payload }));
+    });
+  });
+  await page.reload();
+  await state(page, "Not connected").waitFor();
+  await until("the page has been refused", async () => refusals === 0);
+  await connect(product.service, product.simulator);
+  await state(page, "Connected").waitFor();
+});
+
+// Seen red: whoever had lost the answer could not ask again why it was refused.
+test("a connect that was refused and whose answer is lost says why when it is tried again", async () => {
+  const page = await product.signIn("admin");
+  let lost = 0;
+  await page.route("**/graphql", async (route) => {
+    if (lost > 0 || !route.request().postData()?.includes("mutation Connect")) return route.continue();
+    lost += 1;
+    await route.fetch();
+    await route.abort();
+  });
+  await page.getByRole("button", { name: "Connect Pipedrive" }).click();
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await page.getByRole("button", { name: "Try again" }).click();
+  await page.getByText("The authorization was cancelled in the CRM.").waitFor();
 });
 
 // Seen red: "The CRM was not connected", while it was.

@@ -130,9 +130,11 @@ test("a page asks the next process where one of another version does not underst
   const page = await product.signIn("admin");
   await state(page, "Not connected").waitFor();
   let refusals = 2;
+  const asked: number[] = [];
   await page.route("**/graphql", (route) => {
     if (refusals === 0 || !route.request().postData()?.includes("query Settings")) return route.continue();
     refusals -= 1;
+    asked.push(performance.now());
     const errors = [{ message: "Cannot query field.", extensions: { code: "GRAPHQL_VALIDATION_FAILED" } }];
     return route.fulfill({ status: 400, json: { errors } });
   });
@@ -140,8 +142,11 @@ test("a page asks the next process where one of another version does not underst
   await state(page, "Not connected").waitFor();
   expect(refusals).toBe(0);
   refusals = Number.POSITIVE_INFINITY;
+  asked.length = 0;
   await page.reload();
   await page.getByRole("alert").filter({ hasText: "The page and the service are of two versions." }).waitFor();
+  // Seen red: eight within some milliseconds.
+  expect((asked[7] ?? 0) - (asked[0] ?? 0)).toBeGreaterThan(3_000);
   const again = page.getByRole("button", { name: "Try again" });
   await again.waitFor();
   refusals = 0;

@@ -8,6 +8,8 @@ const UNAUTHENTICATED = 401;
 /** While one version of the service follows another: nothing was done of what a process of the other one does not understand. */
 export const NOT_UNDERSTOOD = 400;
 const MOST_TRIES = 8;
+/** Longer with each try: four seconds for all of them. */
+const TRY_AGAIN_MS = 150;
 const LONGEST_WAIT_MS = 15_000;
 /** A page that is left open over night, and its session has ended, asks the host product for a token with each try. */
 const LONGEST_WAIT_SIGNED_OUT_MS = 300_000;
@@ -28,7 +30,10 @@ export function createApi(tokens: Tokens, liveness: Liveness): Client {
       subscriptionExchange({
         forwardSubscription: ({ query, variables, operationName }) => ({
           subscribe: (sink) => ({
-            unsubscribe: sockets.subscribe({ query: query ?? "", variables, operationName }, sink),
+            unsubscribe: keepSubscribed(
+              (error) => sockets.subscribe({ query: query ?? "", variables, operationName }, { ...sink, error }),
+              (error) => sink.error(error),
+            ),
           }),
         }),
       }),
@@ -47,13 +52,38 @@ function authorized(tokens: Tokens): typeof fetch {
       return fetch(input, { ...init, headers, signal: init?.signal ? AbortSignal.any([init.signal, limit]) : limit });
     };
     let answer = await send();
-    for (let tries = 1; answer.status === NOT_UNDERSTOOD && tries < MOST_TRIES; tries += 1) answer = await send();
+    for (let tries = 1; answer.status === NOT_UNDERSTOOD && tries < MOST_TRIES; tries += 1) {
+      await passed(tries * TRY_AGAIN_MS);
+      answer = await send();
+    }
     hearTime(answer);
     if (answer.status !== UNAUTHENTICATED) return answer;
     tokens.forget();
     return send();
   };
 }
+
+/** Again, later each time, where a process of another version does not understand it: that one ends, and the next one may. */
+function keepSubscribed(subscribe: (onError: OnError) => () => void, onError: OnError): () => void {
+  let end = () => {};
+  const ask = (attempt: number) => {
+    end = subscribe((error) => {
+      if (!isNotUnderstood(error)) return onError(error);
+      const timer = setTimeout(() => ask(attempt + 1), waitOf(attempt));
+      end = () => clearTimeout(timer);
+    });
+  };
+  ask(0);
+  return () => end();
+}
+
+type OnError = (error: unknown) => void;
+
+const isNotUnderstood = (error: unknown) =>
+  Array.isArray(error) && error.some(({ extensions }) => extensions?.code === "GRAPHQL_VALIDATION_FAILED");
+
+const waitOf = (attempt: number, longest = LONGEST_WAIT_MS) =>
+  Math.min(longest, 500 * 2 ** attempt) * (0.5 + Math.random());
 
 function createSockets(tokens: Tokens, liveness: Liveness): SocketClient {
   let lost: ReturnType<typeof setTimeout> | undefined;
@@ -64,10 +94,7 @@ function createSockets(tokens: Tokens, liveness: Liveness): SocketClient {
     keepAlive: KEEP_ALIVE_MS,
     retryAttempts: Number.POSITIVE_INFINITY,
     shouldRetry: () => true,
-    retryWait: (attempt) => {
-      const longest = tokens.isSignedOut ? LONGEST_WAIT_SIGNED_OUT_MS : LONGEST_WAIT_MS;
-      return passed(Math.min(longest, 500 * 2 ** attempt) * (0.5 + Math.random()));
-    },
+    retryWait: (attempt) => passed(waitOf(attempt, tokens.isSignedOut ? LONGEST_WAIT_SIGNED_OUT_MS : LONGEST_WAIT_MS)),
     on: {
       connected: () => liveness.set(true),
       // A socket that a sleeping machine or a network has lost is told by nobody.

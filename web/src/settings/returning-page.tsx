@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "react";
+import { useCallback, useEffect, useRef } from "react";
 import { useMutation } from "urql";
 import { ConnectDocument } from "../api/operations.generated";
 import { PageHead } from "../ui/page";
@@ -16,13 +16,16 @@ interface ReturningPageProps {
 export function ReturningPage({ redirect, onConnected, onGiveUp }: ReturningPageProps) {
   const [{ data, error }, connect] = useMutation(ConnectDocument);
   const sent = useRef(false);
+  /** Whoever asks again is told the same. */
+  const send = useCallback(async () => {
+    const answer = await connect({ input: redirect });
+    if (answer.data && "connection" in answer.data.connect) onConnected();
+  }, [connect, redirect, onConnected]);
   useEffect(() => {
     if (sent.current) return;
     sent.current = true;
-    connect({ input: redirect }).then((answer) => {
-      if (answer.data && "connection" in answer.data.connect) onConnected();
-    });
-  }, [connect, redirect, onConnected]);
+    void send();
+  }, [send]);
 
   const refusal = data && "message" in data.connect ? data.connect : null;
   return (
@@ -35,7 +38,7 @@ export function ReturningPage({ redirect, onConnected, onGiveUp }: ReturningPage
         {refusal && (
           <Notice tone={refusal.code === "AUTHORIZATION_DENIED_BY_USER" ? "info" : "bad"} title={refusal.message} />
         )}
-        {error && <Problem error={error} />}
+        {error && <Problem error={error} again={send} />}
         {(refusal || error) && (
           <div>
             <Button look="main" onClick={onGiveUp}>
