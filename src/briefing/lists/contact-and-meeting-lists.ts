@@ -122,7 +122,10 @@ const standings = (shown: string) => `(
     WHERE CASE WHEN copies.id = coalesce((SELECT c.copy_id FROM connection c WHERE c.tenant_id = $1), 0)
       THEN stored.status ELSE 'PENDING' END = ANY (${shown})) standing`;
 
-/** SQL: the meetings of some statuses, by their places `t`. @param end takes so many of each standing, which one index has sorted */
+/**
+ * SQL: the meetings of some statuses, by their places `t`.
+ * @param end takes so many of each standing, which one index has sorted; OFFSET: all, and yet each looked for by itself
+ */
 const ofStatuses = ({ when, which }: Wanted, status: string, { beyond, end }: { beyond: string; end: string }) => `
   SELECT t.* FROM ${standings(status)} CROSS JOIN LATERAL (
     SELECT d.* FROM (SELECT m.starts_at, m.meeting_id AS id FROM meeting_match m
@@ -149,7 +152,7 @@ export async function countMeetings({ tenantId, rows }: TenantScope, filter: Mee
   const fitting =
     status === null
       ? `SELECT t.id FROM meeting t WHERE t.tenant_id = $1${when}${which("t")}`
-      : ofStatuses(wanted, status, { beyond: "", end: "" });
+      : ofStatuses(wanted, status, { beyond: "", end: "OFFSET 0" });
   const [found] = await rows<{ count: number }>(
     `SELECT count(*) AS count FROM (SELECT 1 FROM (${fitting}) f LIMIT ${MOST_COUNTED + 1}) f`,
     [tenantId, ...parameters],

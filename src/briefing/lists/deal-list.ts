@@ -144,7 +144,8 @@ interface Part {
   beyond: string;
   end: string;
 }
-const WHOLE: Part = { beyond: "", end: "" };
+/** OFFSET: each standing is looked for by itself. Joined with them all entries would be gone through. */
+const WHOLE: Part = { beyond: "", end: "OFFSET 0" };
 
 /**
  * SQL: the deals of each standing, which one index has sorted. Where the marked phase does not hold at the instant, because
