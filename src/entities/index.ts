@@ -71,7 +71,7 @@ export interface Texts extends KeyedTable {
 }
 
 /** Names of their own that others may share; by what a person's rows are found, which go whole; and keys that callers chose. */
-const NOT_LOOKED_THROUGH = new Set([
+export const NOT_LOOKED_THROUGH: ReadonlySet<string> = new Set([
   "person.name",
   "connection.bound_user_name",
   "connection.bound_email",
@@ -86,13 +86,17 @@ const NOT_LOOKED_THROUGH = new Set([
   "field_write.idempotency_key",
 ]);
 
+/** A CHECK by which a column holds our own words and nothing else. */
+const OWN_WORDS = /^(\w+) IN \((?:'\w+',? ?)+\)$/;
+
 /** Every such column of every table of tenants: one of a later version is among them by being there. */
 export function textsOf({ tables }: Pick<Database, "tables">): Texts[] {
-  return tables.filter(isOfTenants).flatMap(({ tableName: table, columns, primaryColumns }) => {
+  return tables.filter(isOfTenants).flatMap(({ tableName: table, columns, primaryColumns, checks }) => {
+    const ownWords = new Set(checks.map(({ expression }) => OWN_WORDS.exec(expression)?.[1]));
     const texts = columns
       .filter(({ type, isArray, isPrimary }) => (type === "text" || type === "jsonb") && !isArray && !isPrimary)
       .map(({ databaseName: name, type }) => ({ name, isJson: type === "jsonb" }))
-      .filter(({ name }) => !NOT_LOOKED_THROUGH.has(`${table}.${name}`));
+      .filter(({ name }) => !NOT_LOOKED_THROUGH.has(`${table}.${name}`) && !ownWords.has(name));
     return texts.length > 0 ? [{ table, keys: primaryColumns.map((key) => key.databaseName), columns: texts }] : [];
   });
 }
