@@ -124,6 +124,9 @@ export function contextOf(
   };
 }
 
+/** Of a run: what its transactions need. */
+export type InHand = Pick<RunContext, "copy" | "run" | "clock">;
+
 /** A copy in a transaction that holds its run. */
 export interface HeldCopy extends CopyScope, Held {}
 
@@ -131,7 +134,7 @@ export interface HeldCopy extends CopyScope, Held {}
  * A transaction of a run (decision 0001): the copy must still be live and the run still ours, or nothing is written.
  * @throws RunLostError, NeedsReauthorizationError
  */
-export function inRun<T>({ copy, run, clock }: RunContext, work: (copy: HeldCopy) => Promise<T>): Promise<T> {
+export function inRun<T>({ copy, run, clock }: InHand, work: (copy: HeldCopy) => Promise<T>): Promise<T> {
   return copy.transaction(async (scope) => {
     const held = await holdRun(scope, run, clock());
     const done = await work({ ...scope, copyId: run.copyId, ...held });

@@ -7,7 +7,7 @@ import { SyncedCopyRow } from "../entities/connection";
 import type { MatchedEntity } from "../entities/meeting";
 import { AbsentRecordRow, MissedRecordRow } from "../entities/sync-list";
 import { HOUR_MS } from "../platform/clock";
-import { commitPiece, count, type HeldCopy, inRun, judged, type RunContext } from "./commit";
+import { commitPiece, count, type HeldCopy, type InHand, inRun, judged, type RunContext } from "./commit";
 import { isListFailure, RunLostError } from "./failures";
 import { LISTS, type ListResource, storable } from "./lists";
 import { dealsOfMeeting, readRule } from "./participant-queue";
@@ -19,8 +19,8 @@ import { isDeleted, removeRecords } from "./writers";
 
 // What the CRM no longer shows: of whole lists by two walks, of matched records by two looks at their ids.
 
-/** Rows removed in one transaction. */
-const REMOVED_AT_ONCE = 1_000;
+/** Rows removed, and noted, in one transaction. */
+const [REMOVED_AT_ONCE, NOTED_AT_ONCE] = [1_000, 5_000];
 /** A walk that shows so many fewer records, and less than half, may be a glitch (decision 0013). */
 const MANY = 100;
 
@@ -36,16 +36,33 @@ export function isMuch({ absent, held }: Absence): boolean {
   return absent >= held || (absent > MANY && absent > held / 2);
 }
 
-/** The first walk begins: every record of the copy counts as not seen, and what an earlier run left is forgotten. */
-export async function beginAbsence(copy: CopyScope, resource: ListResource): Promise<void> {
-  await forgetAbsence(copy, resource);
+/**
+ * The first walk begins: every record of the copy counts as not seen, and what an earlier run left is forgotten. In parts, of
+ * which a list may have hundreds: until the first page is committed the pass has not begun, and whoever goes on does all again.
+ */
+export async function beginAbsence(context: InHand, resource: ListResource): Promise<void> {
+  while ((await inRun(context, (copy) => takeAbsent(copy, resource))).length > 0);
+  for (let last: number | null = 0; last !== null; ) {
+    const after: number = last;
+    last = await inRun(context, (copy) => noteAbsent(copy, resource, after));
+  }
+}
+
+/** @returns the last that was noted; null at the end */
+async function noteAbsent(copy: CopyScope, resource: ListResource, after: number): Promise<number | null> {
   const { tenantId, copyId, rows } = copy;
+  const part = `FROM ${tableOf(copy, resource)} t WHERE t.tenant_id = $1 AND t.copy_id = $2`;
+  const [end] = await rows<{ id: number }>(
+    `SELECT t.crm_id AS id ${part} AND t.crm_id > $3 ORDER BY t.crm_id OFFSET ${NOTED_AT_ONCE - 1} LIMIT 1`,
+    [tenantId, copyId, after],
+    { id: "number" },
+  );
   await rows(
     `INSERT INTO absent_record (tenant_id, copy_id, resource, crm_id)
-     SELECT t.tenant_id, t.copy_id, $3, t.crm_id FROM ${tableOf(copy, resource)} t WHERE t.tenant_id = $1 AND t.copy_id = $2
-     ON CONFLICT DO NOTHING`,
-    [tenantId, copyId, resource],
+     SELECT t.tenant_id, t.copy_id, $3, t.crm_id ${part} AND t.crm_id > $4 AND t.crm_id <= $5 ON CONFLICT DO NOTHING`,
+    [tenantId, copyId, resource, after, end?.id ?? Number.MAX_SAFE_INTEGER],
   );
+  return end?.id ?? null;
 }
 
 /** A page shows these, whether or not they could be read. */
@@ -69,21 +86,20 @@ export async function countAbsence(copy: CopyScope, resource: ListResource): Pro
   return count ?? { absent: 0, held: 0 };
 }
 
-/** A batch of what two walks have not seen, for the caller to remove. @returns none at the end */
-async function takeAbsent({ tenantId, copyId, rows }: CopyScope, resource: ListResource): Promise<readonly number[]> {
+/**
+ * A batch of what two walks have not seen, for the caller to remove. Up to the last of them: of a table that was empty a moment
+ * ago PostgreSQL expects one, and a list of them was looked up anew for each row. @returns none at the end
+ */
+export async function takeAbsent({ tenantId, copyId, rows }: CopyScope, resource: ListResource): Promise<number[]> {
   const batch = await rows<{ crm_id: number }>(
-    `DELETE FROM absent_record a WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.resource = $3 AND a.crm_id IN (
-       SELECT b.crm_id FROM absent_record b
-       WHERE b.tenant_id = $1 AND b.copy_id = $2 AND b.resource = $3 ORDER BY b.crm_id LIMIT ${REMOVED_AT_ONCE})
+    `DELETE FROM absent_record a WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.resource = $3 AND a.crm_id <= (
+       SELECT max(b.crm_id) FROM (SELECT c.crm_id FROM absent_record c
+       WHERE c.tenant_id = $1 AND c.copy_id = $2 AND c.resource = $3 ORDER BY c.crm_id LIMIT ${REMOVED_AT_ONCE}) b)
      RETURNING a.crm_id`,
     [tenantId, copyId, resource],
     { crm_id: "number" },
   );
   return batch.map(({ crm_id }) => crm_id);
-}
-
-async function forgetAbsence({ tenantId, copyId, typed }: CopyScope, resource: ListResource): Promise<void> {
-  await typed((orm) => orm.delete(AbsentRecordRow, { tenantId, copyId, resource }));
 }
 
 const tableOf = ({ metadata }: CopyScope, resource: ListResource) => metadata(LISTS[resource].entity).tableName;
