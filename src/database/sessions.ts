@@ -170,7 +170,7 @@ export class Sessions {
       if (isWorkOver()) throw deadline();
       return session;
     } catch (error) {
-      await session.release();
+      await session.release(error);
       throw error;
     }
   }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Pool, PoolClient } from "pg";
 import type { DataSource } from "typeorm";
 import type { PostgresDriver } from "typeorm/driver/postgres/PostgresDriver";
-import { APPLICATION_ROLE, asApplication } from "../../src/database/application-role";
+import { ACROSS_TENANTS_ROLE, APPLICATION_ROLE, asApplication } from "../../src/database/application-role";
 import { createDataSource } from "../../src/database/data-source";
 import { Database, type TenantScope } from "../../src/database/database";
 import { Session } from "../../src/database/session";
@@ -79,15 +79,16 @@ describe.each(REACHES)("reached by the %s,", (reach) => {
     for (const found of roles) expect(found).toEqual([{ role: APPLICATION_ROLE }]);
   });
 
+  const openAs = async (username: string) => {
+    const url = Object.assign(new URL((await asApplication(database.url)).reveal()), { username, password: "alone" });
+    return createDataSource({ url: new Secret(url.href), entities }).initialize();
+  };
+
   test("work across tenants that fails, or may not be done, is told so at once, and leaves nothing of its role", async () => {
     await expect(db.acrossTenants("SELECT 1 / 0")).rejects.toThrow("division by zero");
     expect(await enter("nobody").rows("SELECT current_user AS role")).toEqual([{ role: APPLICATION_ROLE }]);
     await database.query(`CREATE ROLE alone_${reach} LOGIN PASSWORD 'alone' IN ROLE ${APPLICATION_ROLE}`);
-    const url = Object.assign(new URL((await asApplication(database.url)).reveal()), {
-      username: `alone_${reach}`,
-      password: "alone",
-    });
-    const alone = await createDataSource({ url: new Secret(url.href), entities }).initialize();
+    const alone = await openAs(`alone_${reach}`);
     try {
       const denied = new Database(alone, { reach });
       const own = () => denied.tenant(0).rows("SELECT current_user AS role");
@@ -98,6 +99,24 @@ describe.each(REACHES)("reached by the %s,", (reach) => {
     } finally {
       await alone.destroy();
       await database.query(`DROP ROLE alone_${reach}`);
+    }
+  });
+
+  // Seen red: it was refused for as long as it was asked for again, until it was half an hour old.
+  test("a session whose first statement finds that its user was dropped is the last to do so, once the user is made anew", async () => {
+    const make = `CREATE ROLE anew_${reach} LOGIN PASSWORD 'alone' IN ROLE ${APPLICATION_ROLE}, ${ACROSS_TENANTS_ROLE}`;
+    await database.query(make);
+    const anew = await openAs(`anew_${reach}`);
+    try {
+      const dropped = new Database(anew, { reach });
+      await dropped.answers();
+      await database.query(`DROP ROLE anew_${reach}`);
+      await database.query(make);
+      await expect(dropped.acrossTenants("SELECT 1")).rejects.toThrow("permission denied to set role");
+      expect(await dropped.acrossTenants("SELECT 1 AS one")).toEqual([{ one: 1 }]);
+    } finally {
+      await anew.destroy();
+      await database.query(`DROP ROLE anew_${reach}`);
     }
   });
 
