@@ -162,7 +162,8 @@ export class Connecting {
       this.parts.logger.warn({ error: input.error }, "the CRM's redirect brought an error instead of a code");
       return this.#reject(actor, ERROR_OF_CRM, input.state);
     }
-    const beat = setInterval(() => void showLife(scope, input.state).catch(() => undefined), BEAT_MS);
+    const isOver = new AbortController();
+    void showLife(scope, input.state, isOver.signal);
     try {
       const validated = await this.#validate(input.code);
       if (!validated.ok) return await this.#reject(actor, validated, input.state);
@@ -172,7 +173,7 @@ export class Connecting {
       await endConsent(scope, input.state, {}).catch(() => undefined);
       throw error;
     } finally {
-      clearInterval(beat);
+      isOver.abort();
     }
   }
 
@@ -184,14 +185,13 @@ export class Connecting {
 
   /** Ends the consent, where it is one, and notes why it came to nothing. */
   #reject(actor: Actor, why: Refusal, state?: string): Promise<Refusal> {
-    return this.parts.database.tenant(actor.tenantId).transaction(async (scope) => {
-      if (state !== undefined) await endConsent(scope, state, { refusal: why });
-      return this.#noteRejected(scope, actor, why);
-    });
+    const tenant = this.parts.database.tenant(actor.tenantId);
+    return tenant.transaction((scope) => this.#noteRejected(scope, actor, why, state));
   }
 
-  async #noteRejected(scope: TenantScope, actor: Actor, why: Refusal): Promise<Refusal> {
+  async #noteRejected(scope: TenantScope, actor: Actor, why: Refusal, state?: string): Promise<Refusal> {
     const { logger, clock } = this.parts;
+    if (state !== undefined) await endConsent(scope, state, { refusal: why });
     await recordAudit(scope, logger, { action: "CONSENT_REJECTED", actor, at: clock(), code: why.code });
     return why;
   }
@@ -250,9 +250,10 @@ export class Connecting {
       const admission = admit(present, user);
       const isLetIn = admission === "NEW_COPY" || admission === "SAME_COPY";
       const refusal = isLetIn ? null : refused(admission, MESSAGES[admission]);
-      const isThere = await endConsent(scope, state, refusal ? { refusal } : { usedAt: now });
+      // A disconnect, which voids it, locks the connection too.
+      const isThere = await scope.typed((orm) => orm.existsBy(AuthorizationRequestRow, consentOf(scope, state)));
       if (!isThere) return this.#noteRejected(scope, actor, VOID_CONSENT);
-      if (refusal) return this.#noteRejected(scope, actor, refusal);
+      if (refusal) return this.#noteRejected(scope, actor, refusal, state);
       const keptId = admission === "SAME_COPY" ? present.copyId : null;
       const copyId = keptId ?? (await this.#newCopy(scope, present, user, now));
       await credentials.put(scope, copyId, grant, refreshToken, askedAt);
@@ -263,6 +264,8 @@ export class Connecting {
       await moveToConnected(scope, present.state, copyId, kept?.user(user) ?? user, now);
       await startsSync.authorized(scope, copyId, keptId !== null);
       await this.#noteConnected(scope, actor, present, user, keptId !== null, now);
+      // Last: until then it says that it is under way.
+      await endConsent(scope, state, { usedAt: now });
       return accepted(null);
     });
   }
@@ -362,21 +365,19 @@ async function consumeState(scope: TenantScope, actor: Actor, input: ConnectInpu
   return used.length === 1;
 }
 
-const showLife = ({ tenantId, rows }: TenantScope, state: string) =>
-  rows(
-    "UPDATE authorization_request SET alive_at = now() WHERE tenant_id = $1 AND state_hash = $2 AND alive_at IS NOT NULL",
-    [tenantId, hashOf(state)],
-  );
+const consentOf = ({ tenantId }: TenantScope, state: string) => ({ tenantId, stateHash: hashOf(state) });
 
-/**
- * Ends a consent that was used up. It stays for its ten minutes, with that connection's instant, or the refusal.
- * @returns false where a disconnect has voided it meanwhile
- */
-async function endConsent(scope: TenantScope, state: string, end: Partial<AuthorizationRequestRow>): Promise<boolean> {
-  const consent = { tenantId: scope.tenantId, stateHash: hashOf(state) };
-  const ended = await scope.typed((orm) => orm.update(AuthorizationRequestRow, consent, { ...end, aliveAt: null }));
-  return ended.affected === 1;
+/** Says each second that it is under way, one word after the other. */
+async function showLife({ tenantId, rows }: TenantScope, state: string, over: AbortSignal): Promise<void> {
+  const say = `UPDATE authorization_request SET alive_at = now()
+    WHERE tenant_id = $1 AND state_hash = $2 AND alive_at IS NOT NULL`;
+  const next = () => sleep(BEAT_MS, true, { signal: over }).catch(() => false);
+  while (await next()) await rows(say, [tenantId, hashOf(state)]).catch(() => []);
 }
+
+/** Ends a consent that was used up. It stays for its ten minutes, with that connection's instant, or the refusal. */
+const endConsent = (scope: TenantScope, state: string, end: Partial<AuthorizationRequestRow>) =>
+  scope.typed((orm) => orm.update(AuthorizationRequestRow, consentOf(scope, state), { ...end, aliveAt: null }));
 
 /** What the actor's own `state` came to: the connection that there is, or the refusal of this very answer of the CRM. One under way is waited for. */
 async function earlierAnswer(scope: TenantScope, actor: Actor, input: ConnectInput, now: Date): Promise<Answer | null> {

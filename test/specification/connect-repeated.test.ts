@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { Client } from "pg";
 import type { ActorClaims } from "../support/actors";
 import { dumpState } from "../support/dump";
 import { completeConsent, connect, dataOf, startConsent, until } from "../support/stories";
@@ -82,4 +84,25 @@ test("whoever repeats a connect whose process was killed is told within seconds;
   expect(performance.now() - asked).toBeLessThan(8_000);
   expect((await first).code).toBe("AUTHORIZATION_REJECTED");
   expect(await waiting).toEqual(await first);
+}, 60_000);
+
+// Seen red: the consent's own row was locked first, so nobody could be told that it was under way, and all who said so waited.
+test("a connect that a lock holds up in the database is waited for too", async () => {
+  const as = { tenant: "held up" };
+  const state = await startConsent(service, as);
+  const complete = (at: typeof service) => completeConsent(at, { code, state }, as);
+  const code = simulator.control.approve();
+  const { service: other } = await world.startProcess({ ROLES: "api" });
+  const holder = new Client({ connectionString: database.url.reveal() });
+  await holder.connect();
+  await holder.query("BEGIN; LOCK TABLE credential IN SHARE MODE"); // reads pass, a pair of tokens waits
+  const first = complete(service);
+  await until("it waits for the lock", async () => (await database.lockWaits()).length > 0);
+  const repeat = complete(other);
+  await sleep(6_500);
+  await holder.end();
+  expect([await first, await repeat]).toMatchObject([
+    { connection: { state: "CONNECTED" } },
+    { connection: { state: "CONNECTED" } },
+  ]);
 }, 60_000);
