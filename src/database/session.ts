@@ -4,7 +4,6 @@ import { Connection, type PoolClient, type QueryConfig, type QueryResult } from 
 import { EntityManager, QueryRunnerAlreadyReleasedError } from "typeorm";
 import type { PostgresDriver } from "typeorm/driver/postgres/PostgresDriver";
 import { PostgresQueryRunner } from "typeorm/driver/postgres/PostgresQueryRunner";
-import { codeOf } from "../platform/errors";
 import { deadline } from "./errors";
 import { requireShape, type Shape } from "./rows";
 import { SESSION_LIFE_MS } from "./session-limits";
@@ -48,9 +47,6 @@ async function withSetting(client: Client, setting: Setting | null, statement: Q
   return results.at(-1) ?? asked;
 }
 
-/** By which a session would go on failing when all is well again: it takes no writes, or its user, since dropped, has no role. */
-const SPENT = new Set<unknown>(["25006", "42501", "22023"]);
-
 /**
  * A session of the pool in the hands of one piece of work. TypeORM asks through `query`, for its typed calls and
  * transactions; our own SQL goes through `rows`; both are refused after the deadline, observed, and called off at it.
@@ -75,9 +71,9 @@ export class Session extends PostgresQueryRunner {
     return client;
   }
 
-  /** @param error with which its work ended */
+  /** @param error for which it is ended, and not given back to the pool */
   override async release(error?: unknown): Promise<void> {
-    if (SPENT.has(codeOf(error))) this.releaseCallback = this.releaseCallback?.bind(null, error);
+    if (error) this.releaseCallback = this.releaseCallback?.bind(null, error);
     await super.release();
     this.giveTurnBack();
   }

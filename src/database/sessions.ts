@@ -98,6 +98,9 @@ async function inTransaction<T>(session: Session, reach: Reach, way: ReachWay, w
 /** PostgreSQL's code for a kept plan whose result has changed, as `SELECT t.*` does when a newer release adds a column. */
 const STALE_PLAN = "0A000";
 
+/** That a session takes no writes; and that its user may not act as the role, or was dropped and made anew. */
+const [NO_WRITES, NO_ROLE] = ["25006", new Set<unknown>(["42501", "22023"])] as const;
+
 /** An operation that waits for longer is told so; a read waits until its deadline, and a job for as long as it takes. */
 const TURN_WITHIN_MS = 10_000;
 
@@ -152,7 +155,7 @@ export class Sessions {
     const session = this.#takeKept() ?? (await this.#lease());
     // Not kept where it failed: the reach that came with a statement was taken back with it.
     const done = await work(session).catch(async (error: unknown) => {
-      await session.release(error);
+      await session.release(this.#endsBy(error));
       throw error;
     });
     await this.#giveBack(session);
@@ -170,7 +173,7 @@ export class Sessions {
       if (isWorkOver()) throw deadline();
       return session;
     } catch (error) {
-      await session.release(error);
+      await session.release(this.#endsBy(error));
       throw error;
     }
   }
@@ -183,6 +186,12 @@ export class Sessions {
     return this.parts.turns.take(String(this.#reach.tenantId ?? ""), use, within).catch((cause: unknown) => {
       throw signal ? deadline({ cause }) : new HeldUpError(TRY_AGAIN, { cause });
     });
+  }
+
+  /** @returns the error where its session would go on failing when all is well again */
+  #endsBy(error: unknown): unknown {
+    const code = codeOf(error);
+    return code === NO_WRITES || (this.#reach.role !== null && NO_ROLE.has(code)) ? error : undefined;
   }
 
   #takeKept(): Session | null {
