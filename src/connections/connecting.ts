@@ -162,8 +162,8 @@ export class Connecting {
       this.parts.logger.warn({ error: input.error }, "the CRM's redirect brought an error instead of a code");
       return this.#reject(actor, ERROR_OF_CRM, input.state);
     }
-    const isOver = new AbortController();
-    void showLife(scope, input.state, isOver.signal);
+    const over = new AbortController();
+    void showLife(scope, input.state, over.signal);
     try {
       const validated = await this.#validate(input.code);
       if (!validated.ok) return await this.#reject(actor, validated, input.state);
@@ -173,7 +173,7 @@ export class Connecting {
       await endConsent(scope, input.state, {}).catch(() => undefined);
       throw error;
     } finally {
-      isOver.abort();
+      over.abort();
     }
   }
 

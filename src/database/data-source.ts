@@ -200,7 +200,7 @@ export async function appliedMigrations(ask: Ask): Promise<Applied> {
   };
 }
 
-const KNOWN_QUEUE_REVISION = 19;
+const KNOWN_QUEUE_REVISION = 19; // the library's last; it tells it nowhere, and a test of jobs says when it has more
 
 /** Where a newer version's job library has changed the queue so that this one's must not use it. */
 export async function newerQueue(ask: Ask): Promise<Unfit | null> {

@@ -261,7 +261,7 @@ describe("A mutation seen from the database", () => {
   const statementsOf = async (values: FieldValue[]) => {
     const sent = await counter.during(() => writeFields(counted, meetingId, values));
     const count = (pattern: RegExp) => sent.filter((sql) => pattern.test(sql)).length;
-    // What a call costs the CRM's company is counted beside the tenant's own: one that acts across tenants.
+    // On a cluster what a call costs the CRM's company is a transaction too, beside the tenant's own: one that acts across tenants.
     const transactions = count(/^START TRANSACTION/) - count(/^SET LOCAL ROLE/);
     return { proofs: count(/FROM meeting .* FOR SHARE/), transactions };
   };

@@ -39,7 +39,8 @@ const TELL_PARTS = `CREATE TABLE part (rows int);
 const LET_END = `CREATE OR REPLACE FUNCTION tell_part() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS
   'BEGIN INSERT INTO part SELECT count(*) FROM noted; RETURN NULL; END'`;
 
-// Seen red: one statement noted all of them, and some millions take it longer than a statement may.
+// Seen red: one statement noted all of them, and some millions take it longer than a statement may. What a statement notes is told
+// by a trigger, and a cluster's tables have none.
 (hasTriggers() ? test : test.skip)(
   "a list's ids are noted in parts, and all of them anew where that was cut off",
   async () => {
