@@ -15,7 +15,7 @@ const MOST_AT_ONCE = 500;
 
 /** Look-ups of one tenant in one process: where its CRM is silent each takes half a minute of what all tenants' jobs share. */
 const MOST_OF_A_TENANT = 2;
-/** So far apart those go that are too many: as a rule a look-up takes moments. */
+/** Within this, by the clock that the queue waits by, those go that are too many, should none of the others end before. */
 const SPREAD_MS = 10 * SECOND_MS;
 
 /** A job that is so late has gone with the worker that took it, or waited for a connection that is back now. */
@@ -41,8 +41,8 @@ export type LookUp<Row> = (lookedUp: LookedUp<Row>) => Promise<Found | null>;
 
 /** Finds out what became of writes whose answer was lost (decision 0030), by reading the CRM and never by sending again. */
 export class LookUps<Row extends WriteReceipt> {
-  /** By tenant. */
-  readonly #inHand = new Map<number, number>();
+  /** By tenant: how many are in hand, and which were put off for that. */
+  readonly #turns = new Map<number, { inHand: number; putOff: Set<string> }>();
 
   constructor(
     private readonly kind: WriteKind<Row>,
@@ -72,21 +72,26 @@ export class LookUps<Row extends WriteReceipt> {
     await forEachLogged(overdue, enqueue, logger);
   }
 
-  /** Looks once; later, where others of the tenant are in hand. */
+  /** Looks once; later, where others of the tenant are in hand, and then as soon as one of them has ended. */
   async lookUp(write: WriteRef): Promise<void> {
     const { tenantId, writeId } = write;
-    const others = this.#inHand.get(tenantId) ?? 0;
-    if (others >= MOST_OF_A_TENANT) {
-      // By the clock that the queue waits by.
-      const later = new Date(systemClock().getTime() + Math.random() * SPREAD_MS);
-      return enqueueLookUp(this.parts.database.tenant(tenantId), this.kind, writeId, later);
+    const scope = this.parts.database.tenant(tenantId);
+    const turns = this.#turns.get(tenantId) ?? { inHand: 0, putOff: new Set() };
+    if (turns.inHand >= MOST_OF_A_TENANT) {
+      turns.putOff.add(writeId);
+      return enqueueLookUp(scope, this.kind, writeId, new Date(systemClock().getTime() + Math.random() * SPREAD_MS));
     }
-    this.#inHand.set(tenantId, others + 1);
-    await this.#lookUp(write).finally(() => {
-      const left = (this.#inHand.get(tenantId) ?? 1) - 1;
-      if (left > 0) this.#inHand.set(tenantId, left);
-      else this.#inHand.delete(tenantId);
-    });
+    this.#turns.set(tenantId, turns);
+    turns.inHand += 1;
+    turns.putOff.delete(writeId);
+    try {
+      await this.#lookUp(write);
+    } finally {
+      turns.inHand -= 1;
+      const [next] = turns.putOff;
+      if (next && turns.putOff.delete(next)) await enqueueLookUp(scope, this.kind, next, null);
+      if (turns.inHand + turns.putOff.size === 0) this.#turns.delete(tenantId);
+    }
   }
 
   /** The next look-up is planned before this one begins, so a crash in between loses none. */
@@ -133,8 +138,7 @@ export class LookUps<Row extends WriteReceipt> {
       [],
       { tenantId: "number" },
     );
-    const drop = ({ tenantId }: { tenantId: number }) => dropHopeless(database.tenant(tenantId), now);
-    await forEachLogged(going, drop, logger);
+    await forEachLogged(going, ({ tenantId }) => dropHopeless(database.tenant(tenantId), now), logger);
   }
 
   /** null where there is nothing to look up, or nobody to ask: then a sweep comes back to it. */
@@ -154,11 +158,8 @@ export class LookUps<Row extends WriteReceipt> {
     if (!found) return null;
     const now = this.parts.clock();
     const next = nextLookUp(found.sentAt ?? now, now, found.lookUps + 1, lookedForMs);
-    await rows(`UPDATE ${table} SET look_ups = look_ups + 1, next_look_up_at = $3 WHERE tenant_id = $1 AND id = $2`, [
-      tenantId,
-      writeId,
-      next,
-    ]);
+    const planning = `UPDATE ${table} SET look_ups = look_ups + 1, next_look_up_at = $3 WHERE tenant_id = $1 AND id = $2`;
+    await rows(planning, [tenantId, writeId, next]);
     if (next) await enqueueLookUp(scope, this.kind, writeId, next);
     return { copyId: found.looking_copy_id, receipt: found };
   }

@@ -208,7 +208,7 @@ export function enqueueLookUp<Row extends WriteReceipt>(
   scope: TenantScope,
   { lookUpJob }: WriteKind<Row>,
   writeId: string,
-  runAt: Date,
+  runAt: Date | null,
 ): Promise<void> {
   return enqueueJob(scope, lookUpJob, { tenantId: scope.tenantId, writeId }, runAt);
 }
