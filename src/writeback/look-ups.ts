@@ -20,6 +20,8 @@ const SPREAD_MS = 10 * SECOND_MS;
 
 /** A job that is so late has gone with the worker that took it, or waited for a connection that is back now. */
 const OVERDUE_MS = MINUTE_MS;
+/** SQL, by the clock that says when it was taken: one that is in hand is enqueued once more by no process whose clock is ahead. */
+const TAKEN_SINCE = "now() - interval '1 minute'";
 
 /** SQL: joins a receipt `w` with the connected copy `s` of the CRM company that it was sent to. */
 const WHILE_CONNECTED = `
@@ -41,8 +43,8 @@ export type LookUp<Row> = (lookedUp: LookedUp<Row>) => Promise<Found | null>;
 
 /** Finds out what became of writes whose answer was lost (decision 0030), by reading the CRM and never by sending again. */
 export class LookUps<Row extends WriteReceipt> {
-  /** By tenant: how many are in hand, and which were put off for that. */
-  readonly #turns = new Map<number, { inHand: number; putOff: Set<string> }>();
+  /** By tenant: which are in hand, and until when others were put off for that. */
+  readonly #turns = new Map<number, { inHand: Set<string>; putOff: Map<string, Date> }>();
 
   constructor(
     private readonly kind: WriteKind<Row>,
@@ -63,12 +65,11 @@ export class LookUps<Row extends WriteReceipt> {
          WHERE w.state = 'UNKNOWN' AND w.next_look_up_at < $1
        )
        SELECT tenant_id AS "tenantId", id AS "writeId" FROM unknown
-       WHERE NOT ${hasLiveJob(lookUpJob, "unknown.id", "$1")} ORDER BY next_look_up_at LIMIT ${MOST_AT_ONCE}`,
+       WHERE NOT ${hasLiveJob(lookUpJob, "unknown.id", TAKEN_SINCE)} ORDER BY next_look_up_at LIMIT ${MOST_AT_ONCE}`,
       [new Date(now.getTime() - OVERDUE_MS)],
       { tenantId: "number", writeId: "text" },
     );
-    const enqueue = ({ tenantId, writeId }: WriteRef) =>
-      enqueueLookUp(database.tenant(tenantId), this.kind, writeId, now);
+    const enqueue = (w: WriteRef) => enqueueLookUp(database.tenant(w.tenantId), this.kind, w.writeId, now);
     await forEachLogged(overdue, enqueue, logger);
   }
 
@@ -76,21 +77,22 @@ export class LookUps<Row extends WriteReceipt> {
   async lookUp(write: WriteRef): Promise<void> {
     const { tenantId, writeId } = write;
     const scope = this.parts.database.tenant(tenantId);
-    const turns = this.#turns.get(tenantId) ?? { inHand: 0, putOff: new Set() };
-    if (turns.inHand >= MOST_OF_A_TENANT) {
-      turns.putOff.add(writeId);
-      return enqueueLookUp(scope, this.kind, writeId, new Date(systemClock().getTime() + Math.random() * SPREAD_MS));
+    const { inHand, putOff } = this.#turns.get(tenantId) ?? { inHand: new Set(), putOff: new Map() };
+    if (inHand.size >= MOST_OF_A_TENANT) {
+      const later = new Date(systemClock().getTime() + Math.random() * SPREAD_MS);
+      putOff.set(writeId, later);
+      return enqueueLookUp(scope, this.kind, writeId, later);
     }
-    this.#turns.set(tenantId, turns);
-    turns.inHand += 1;
-    turns.putOff.delete(writeId);
+    this.#turns.set(tenantId, { inHand: inHand.add(writeId), putOff });
+    putOff.delete(writeId);
     try {
       await this.#lookUp(write);
     } finally {
-      turns.inHand -= 1;
-      const [next] = turns.putOff;
-      if (next && turns.putOff.delete(next)) await enqueueLookUp(scope, this.kind, next, null);
-      if (turns.inHand + turns.putOff.size === 0) this.#turns.delete(tenantId);
+      inHand.delete(writeId);
+      // Whose own time has come may be in hand elsewhere, and each look-up counts.
+      const [next] = [...putOff].find(([, runAt]) => runAt > systemClock()) ?? [];
+      if (next && putOff.delete(next)) await enqueueLookUp(scope, this.kind, next, null);
+      else if (inHand.size === 0) this.#turns.delete(tenantId);
     }
   }
 
@@ -185,11 +187,7 @@ export async function mayMissReceipts(database: Database, now: Date): Promise<bo
   }
 }
 
-interface Server {
-  id: string;
-  isNew: boolean;
-  mayMiss: boolean;
-}
+type Server = { id: string; isNew: boolean; mayMiss: boolean };
 const SERVER_SHAPE = { id: "text", isNew: "flag", mayMiss: "flag" } as const;
 
 /** SQL: which server, which history of it, and which tables these are. */
