@@ -72,8 +72,6 @@ export interface ScheduleParts {
   logger: Logger;
   intervalMs: number;
   reconcileIntervalMs: number;
-  /** 0 to 1, for the jitter. */
-  chance?: () => number;
 }
 
 /** What the company's tokens carry now. */
@@ -243,14 +241,14 @@ export class Schedule {
   }
 
   async #plan(copy: CopyScope, shortUntil: Date | null): Promise<void> {
-    const { clock, intervalMs, chance = Math.random } = this.parts;
+    const { clock, intervalMs } = this.parts;
     const { tenantId, copyId } = copy;
     const now = clock();
     const pace = { intervalMs, nextMeetingAt: await rows.nextMeetingAt(copy, now) };
     // Meetings may be recorded meanwhile, whose deals need not wait.
     const until = shortUntil && new Date(Math.min(shortUntil.getTime(), now.getTime() + plan.SHORT_MS));
     const waiting = { missedAt: await rows.lastMissedAt(copy), shortUntil: until };
-    const at = plan.nextRunAt(now, await rows.readPaces(copy), pace, waiting, chance());
+    const at = plan.nextRunAt(now, await rows.readPaces(copy), pace, waiting, Math.random());
     const connected = { tenantId, copyId, state: "CONNECTED" as const };
     const planned = await copy.typed((orm) => orm.update(ConnectionRow, connected, { nextSyncAt: at }));
     if (planned.affected === 0 || at === null) return;
