@@ -115,8 +115,6 @@ const FREE_LOST = `
 /** The worker's side of one kind of jobs. */
 export interface JobHandler {
   name: string;
-  /** When it is told as hanging, where that is not {@link HANGS_MS}. */
-  hangsMs?: number;
   handle(payload: unknown, stop: AbortSignal): Promise<void>;
 }
 
@@ -145,19 +143,21 @@ export interface JobRunner {
   stop(): Promise<void>;
 }
 
+/** @param inHand has a job's id while its work goes on */
+function taskOf({ name, handle }: JobHandler, inHand: Set<string>, stop: AbortSignal, logger: Logger): Task {
+  return (payload, { job: { id } }) => {
+    inHand.add(id);
+    const hangs = () => logger.error({ payload }, "a job does not end: end this process");
+    const work = () => traced(`job ${name}`, {}, () => told(handle(payload, stop), HANGS_MS, hangs));
+    return inWork({ task: name, jobId: id }, work).finally(() => inHand.delete(id));
+  };
+}
+
 /** Works off the jobs of this database's queue. */
 export async function startJobRunner(url: Secret, handlers: readonly JobHandler[], logger: Logger): Promise<JobRunner> {
   const stopping = new AbortController();
   const [names, inHand] = [new Set<string>(), new Set<string>()];
-  const tasks = handlers.map(({ name, handle, hangsMs = HANGS_MS }): [string, Task] => [
-    name,
-    (payload, { job: { id } }) => {
-      inHand.add(id);
-      const hangs = () => logger.error({ payload }, "a job does not end: end this process");
-      const work = () => traced(`job ${name}`, {}, () => told(handle(payload, stopping.signal), hangsMs, hangs));
-      return inWork({ task: name, jobId: id }, work).finally(() => inHand.delete(id));
-    },
-  ]);
+  const tasks = handlers.map((one): [string, Task] => [one.name, taskOf(one, inHand, stopping.signal, logger)]);
   const pool = openPool(url, SESSION_LIMITS.jobs, { max: CONCURRENCY }, logger, "a connection of the job runner ended");
   const events: WorkerEvents = new EventEmitter();
   const listening = new WeakMap<PoolClient, AbortController>();

@@ -1,6 +1,8 @@
 import { pino } from "pino";
 import { Database } from "../../src/database/database";
 import { enqueueJob, handlerOf, startJobRunner } from "../../src/database/jobs";
+import { MINUTE_MS } from "../../src/platform/clock";
+import { told } from "../../src/platform/work";
 import { THING } from "../support/jobs";
 import { until } from "../support/stories";
 import { useDatabase } from "../support/world";
@@ -38,17 +40,33 @@ test("the end of a job that was freed meanwhile takes along nothing that was enq
   });
 });
 
+/** What is timed in this turn of the event loop has waited for `ms` in the next one. */
+function jumpOver(ms: number): void {
+  jest.useFakeTimers({
+    doNotFake: ["Date", "nextTick", "performance", "queueMicrotask", "setImmediate", "setInterval"],
+  });
+  setImmediate(() => {
+    jest.advanceTimersByTime(ms);
+    jest.useRealTimers();
+  });
+}
+
 // Seen red: each 30 seconds it was said to be at work, and nobody was told that it did not end.
 test("a job that does not end is told, by its tenant, while its process lives", async () => {
   const tenantId = await database.tenantId("acme");
   const lines: string[] = [];
   const logger = pino({ level: "error" }, { write: (line: string) => void lines.push(line) });
-  const handler = handlerOf(THING, ({ thingId }, stop) =>
-    thingId === "quick" ? Promise.resolve() : new Promise((resolve) => stop.addEventListener("abort", () => resolve())),
-  );
-  const runner = await startJobRunner(database.url, [{ ...handler, hangsMs: 1_000 }], logger);
-  for (const thingId of ["quick", "endless"])
+  const begun: string[] = [];
+  const handler = handlerOf(THING, ({ thingId }, stop) => {
+    begun.push(thingId);
+    jumpOver(thingId === "endless" ? 15 * MINUTE_MS : 14 * MINUTE_MS);
+    return new Promise((resolve) => stop.addEventListener("abort", () => resolve()));
+  });
+  const runner = await startJobRunner(database.url, [handler], logger);
+  for (const thingId of ["slow", "endless"]) {
     await database.query("SELECT graphile_worker.add_job('look_at_thing', $1)", [{ tenantId, thingId }]);
+    await until("it is in hand", async () => begun.includes(thingId));
+  }
   await until("it is told", async () => lines.length > 0);
   await runner.stop();
   expect(lines.map((line) => JSON.parse(line))).toEqual([
@@ -57,4 +75,15 @@ test("a job that does not end is told, by its tenant, while its process lives", 
       msg: expect.stringContaining("does not end"),
     }),
   ]);
+});
+
+// Seen red with a timer that stays.
+test("work that has ended is not told later", async () => {
+  jest.useFakeTimers();
+  const late: string[] = [];
+  await told(Promise.resolve(), MINUTE_MS, () => late.push("quick"));
+  void told(new Promise(() => undefined), MINUTE_MS, () => late.push("endless"));
+  jest.advanceTimersByTime(MINUTE_MS);
+  jest.useRealTimers();
+  expect(late).toEqual(["endless"]);
 });
