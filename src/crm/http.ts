@@ -112,7 +112,7 @@ export class CrmHttp {
     let looks: NodeJS.Timeout | undefined;
     try {
       const { origin, pathname, search } = new URL(url);
-      const { status, headers, body } = await new Promise<Whole>((came, failed) => {
+      const whole = await new Promise<Whole>((came, failed) => {
         const answer = new Answer(mayBegin, came, failed);
         endLimits = limitAnswer(answer, stop);
         const mayStill = () => Promise.all([this.mayCall(), mayWait?.()]);
@@ -120,24 +120,8 @@ export class CrmHttp {
         looks = setInterval(look, WAITING_LOOK_MS);
         this.#agent.dispatch({ ...asked, origin, path: pathname + search }, answer);
       });
-      const read = {
-        status,
-        body,
-        contentType: single(headers["content-type"])?.toLowerCase() ?? "",
-        date: dateOf(single(headers.date)),
-        correlationId: CORRELATION_ID.exec(single(headers["x-correlation-id"]) ?? "")?.[0],
-        headerNames: Object.keys(headers),
-        limit: {
-          remaining: numberOf(single(headers["x-ratelimit-remaining"])),
-          reset: numberOf(single(headers["x-ratelimit-reset"])),
-        },
-        day: {
-          limit: tokensOf(single(headers["x-daily-ratelimit-token-limit"])),
-          remaining: tokensOf(single(headers["x-daily-ratelimit-token-remaining"])),
-        },
-      };
       if (isLate() && !readLate) throw new Error("the answer came too late");
-      return read;
+      return readAnswer(whole);
     } catch (cause) {
       if (cause instanceof ServiceError) throw cause;
       if (cause instanceof errors.ResponseExceededMaxSizeError) {
@@ -238,8 +222,22 @@ export function routeOf({ method, url }: Pick<CrmRequest, "method" | "url">): st
   return `${method} ${new URL(url).pathname.replace(/\/\d+/g, "/{id}")}`;
 }
 
-function single(header: string | string[] | undefined): string | undefined {
-  return Array.isArray(header) ? header[0] : header;
+function readAnswer({ status, headers, body }: Whole): CrmAnswer {
+  /** The first of one that is repeated. */
+  const header = (name: string) => [headers[name]].flat()[0];
+  return {
+    status,
+    body,
+    contentType: header("content-type")?.toLowerCase() ?? "",
+    date: dateOf(header("date")),
+    correlationId: CORRELATION_ID.exec(header("x-correlation-id") ?? "")?.[0],
+    headerNames: Object.keys(headers),
+    limit: { remaining: numberOf(header("x-ratelimit-remaining")), reset: numberOf(header("x-ratelimit-reset")) },
+    day: {
+      limit: tokensOf(header("x-daily-ratelimit-token-limit")),
+      remaining: tokensOf(header("x-daily-ratelimit-token-remaining")),
+    },
+  };
 }
 
 function numberOf(header: string | undefined): number | null {
