@@ -135,11 +135,8 @@ export class LookUps<Row extends WriteReceipt> {
 
   async #dropHopeless(now: Date): Promise<void> {
     const { database, logger } = this.parts;
-    const going = await database.acrossTenants<{ tenantId: number }>(
-      `SELECT DISTINCT tenant_id AS "tenantId" FROM field_write WHERE ${IS_GOING}`,
-      [],
-      { tenantId: "number" },
-    );
+    const whose = `SELECT DISTINCT tenant_id AS "tenantId" FROM field_write WHERE ${IS_GOING}`;
+    const going = await database.acrossTenants<{ tenantId: number }>(whose, [], { tenantId: "number" });
     await forEachLogged(going, ({ tenantId }) => dropHopeless(database.tenant(tenantId), now), logger);
   }
 
@@ -171,6 +168,8 @@ export class LookUps<Row extends WriteReceipt> {
 const REPEATED_WITHIN_MS = DAY_MS;
 /** PostgreSQL's codes where a server, as some hosted ones, does not say who it is: it counts as the one from before. */
 const UNSAID = /^(0A|42|55000)/;
+/** SQL. First, for a refusal would end its session. */
+const MAY_ASK = `SELECT has_function_privilege('pg_control_system()', 'EXECUTE') AS "mayAsk"`;
 
 /**
  * Whether receipts may be missing of what was sent: for a day after a standby took over or a dump was restored, seen by the
@@ -179,6 +178,8 @@ const UNSAID = /^(0A|42|55000)/;
 export async function mayMissReceipts(database: Database, now: Date): Promise<boolean> {
   const since = new Date(now.getTime() - REPEATED_WITHIN_MS);
   try {
+    const [may] = await database.acrossTenants<{ mayAsk: boolean }>(MAY_ASK, [], { mayAsk: "flag" });
+    if (may?.mayAsk === false) return false;
     const [server] = await database.acrossTenants<Server>(SERVER, [since], SERVER_SHAPE);
     if (server?.isNew) await database.acrossTenants(NOTE_SERVER, [server.id, now]);
     return server?.mayMiss ?? true;

@@ -164,6 +164,12 @@ test("a server that does not say who it is counts as the one from before, and do
   await query("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC");
   await query("UPDATE server_timeline SET seen_at = now()");
   expect(await doctor()).toContain("the server does not say that it is another one");
-  expect(await write("unsaid")).toMatchObject({ state: "WRITTEN" });
+  const sessions = () => query("SELECT pid FROM pg_stat_activity WHERE application_name = 'crm-connection'");
+  await served(async (service) => {
+    const before = await sessions();
+    expect(await writeNote(service, { meetingId, idempotencyKey: "unsaid" })).toMatchObject({ state: "WRITTEN" });
+    // Seen red: it was asked, and the refusal ended the session.
+    expect(await sessions()).toEqual(expect.arrayContaining(before));
+  });
   expect(looks()).toEqual([]);
 }, 60_000);
