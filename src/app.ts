@@ -1,6 +1,7 @@
 import { createActorVerifier } from "./auth/actor";
 import { sweepAudit } from "./auth/policies";
 import { REJUDGE } from "./briefing/quiet/rejudging";
+import { sweepConsents } from "./connections/connecting";
 import { PURGE_COPY, purgeCopy, sweepPurges } from "./connections/copies";
 import { CONFIRM_GRANT } from "./connections/disconnecting";
 import { sweepChanges } from "./connections/journal";
@@ -136,6 +137,7 @@ function sweepsOf({ database, logger, clock, ...services }: Services) {
     rejudging: () => rejudging.sweep(),
     purges: () => sweepPurges(database, logger),
     replaced: () => sweepReplaced(database),
+    consents: () => sweepConsents(database, logger, clock()),
     audit: () => sweepAudit(database, logger, clock()),
     runs: () => sweepRuns(database, logger, clock()),
     journal: () => sweepChanges(database, logger, clock()),

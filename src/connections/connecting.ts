@@ -7,6 +7,7 @@ import type { CrmHttp } from "../crm/http";
 import { type CrmOAuth, type Grant, OAuthError } from "../crm/oauth";
 import type { CrmCurrentUser } from "../crm/parsing/records";
 import type { Database, TenantScope } from "../database/database";
+import { forgetOld } from "../database/upsert";
 import { AuthorizationRequestRow, RenewalAttemptRow } from "../entities/connection";
 import { type Clock, MINUTE_MS, SECOND_MS } from "../platform/clock";
 import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
@@ -146,8 +147,7 @@ export class Connecting {
    * its answer, also a refusal, of which that alone is stored; and the CRM, which takes a code once, is asked once.
    */
   async complete(actor: Actor, input: ConnectInput): Promise<Answer> {
-    const scope = this.parts.database.tenant(actor.tenantId);
-    const now = this.parts.clock();
+    const [scope, now] = [this.parts.database.tenant(actor.tenantId), this.parts.clock()];
     const earlier = () => earlierAnswer(scope, actor, input, now);
     const code = await barred(actor, scope);
     if (code === "ANOTHER_CRM_CONNECTED" && (await earlier())?.ok) return accepted(null);
@@ -329,13 +329,14 @@ async function barred(actor: Actor, scope: TenantScope): Promise<Barred | null> 
 async function issueState(scope: TenantScope, actor: Actor, now: Date): Promise<{ state: string; expiresAt: Date }> {
   const state = randomBytes(STATE_BYTES).toString("base64url");
   const expiresAt = new Date(now.getTime() + STATE_LIFE_MS);
-  await scope.rows(
-    `WITH ended AS (DELETE FROM authorization_request WHERE tenant_id = $1 AND expires_at <= $5)
-     INSERT INTO authorization_request (tenant_id, state_hash, user_id, expires_at) VALUES ($1, $2, $3, $4)`,
-    [scope.tenantId, hashOf(state), actor.userId, expiresAt, now],
-  );
+  const stored = { tenantId: scope.tenantId, stateHash: hashOf(state), userId: actor.userId, expiresAt };
+  await scope.typed((orm) => orm.insert(AuthorizationRequestRow, stored));
   return { state, expiresAt };
 }
+
+/** Deletes consents that are over: no repeat of one has an answer any more. Later by as long as one lives, for clocks differ. */
+export const sweepConsents = (database: Database, logger: Logger, now: Date): Promise<void> =>
+  forgetOld(database, { table: "authorization_request", instant: "expires_at", keptMs: STATE_LIFE_MS }, logger, now);
 
 /**
  * Whether the tenant has begun as many consents as it may. Counted by their audit events, because a consent that was

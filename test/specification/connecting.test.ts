@@ -1,5 +1,5 @@
 import type { ActorClaims } from "../support/actors";
-import { completeConsent, connect, dataOf, START_CONNECT, startConsent, syncEnds } from "../support/stories";
+import { completeConsent, connect, dataOf, START_CONNECT, startConsent, syncEnds, until } from "../support/stories";
 import { useService } from "../support/world";
 
 // Seen red with: a scope sent to the consent page; a consent that is forgotten when it is used up; consents counted
@@ -26,6 +26,21 @@ test("the consent page is asked for with client, redirect address and state, and
   expect([...url.searchParams.keys()]).toEqual(["client_id", "redirect_uri", "state"]);
   expect(url.searchParams.get("state")?.length).toBeGreaterThanOrEqual(43);
   expect(new Date(data.startConnect.expiresAt).getTime() - now.getTime()).toBe(600_000);
+});
+
+/** Consents of a tenant that are stored. */
+const stored = async ({ tenant }: ActorClaims) =>
+  database.query("SELECT 1 FROM authorization_request WHERE tenant_id = $1", [await database.tenantId(`${tenant}`)]);
+
+// Seen red: they went with the tenant's next consent, so those of a tenant that never began another stayed.
+test("a consent that nobody completes goes once its ten minutes are over", async () => {
+  const [as, other] = [newcomer(), newcomer()];
+  for (const who of [as, other]) await startConsent(service, who);
+  const over = new Date(now.getTime() - 600_001);
+  const end = "UPDATE authorization_request SET expires_at = $1 WHERE tenant_id = $2";
+  await database.query(end, [over, await database.tenantId(`${as.tenant}`)]);
+  await until("a sweep takes it", async () => (await stored(as)).length === 0);
+  expect(await stored(other)).toHaveLength(1);
 });
 
 test("connecting shows the bound e-mail and stores credentials sealed", async () => {
@@ -163,12 +178,7 @@ describe("consents that are begun and not ended", () => {
     for (const answer of refused) {
       expect(answer).toMatchObject({ retryAt: ends, message: expect.stringContaining(`start again after ${ends}`) });
     }
-    expect(
-      await database.query(
-        "SELECT 1 FROM authorization_request WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
-        [as.tenant],
-      ),
-    ).toHaveLength(20);
+    expect(await stored(as)).toHaveLength(20);
     expect(await events(as.tenant)).toEqual([
       { action: "CONSENT_STARTED", code: null, count: 20 },
       { action: "CONSENT_REJECTED", code: "LIMIT_REACHED", count: 1 },
