@@ -6,7 +6,7 @@ import { erasePerson } from "../../src/operator/erasure";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/platform/clock";
 import { Keyring } from "../../src/platform/keyring";
 import { createLogger } from "../../src/platform/logger";
-import { dataOf, noJobIsDue, recordMeeting, syncEnds, until } from "../support/stories";
+import { dataOf, noJobIsDue, recordMeeting, syncAgain, syncEnds, until } from "../support/stories";
 import { useService } from "../support/world";
 
 // Seen red with: a first reading that counts as a change; a name where the record is not matched; flips that are told and not
@@ -31,10 +31,7 @@ const forget = () => database.query("DELETE FROM deal_change");
 
 async function sync(kind = "INCREMENTAL"): Promise<void> {
   aheadMs += 11 * MINUTE_MS;
-  const query = `mutation { requestSync(kind: ${kind}) { ... on SyncRequested { run { id } } ... on Refusal { message } } }`;
-  expect(dataOf(await service.ask<{ requestSync: object }>(query)).requestSync).toHaveProperty("run");
-  expect((await syncEnds(service)).state).toBe("SUCCEEDED");
-  await noJobIsDue(database);
+  await syncAgain(service, database, undefined, kind);
 }
 
 interface Listed {

@@ -3,7 +3,7 @@ import { judge } from "../../src/briefing/quiet/judge";
 import { readKeptFacts, readQuietFacts } from "../../src/briefing/quiet/read-quiet";
 import { Database } from "../../src/database/database";
 import { DAY_MS, MINUTE_MS } from "../../src/platform/clock";
-import { dataOf, noJobIsDue, recordMeeting, syncEnds } from "../support/stories";
+import { dataOf, recordMeeting, syncAgain } from "../support/stories";
 import { useService } from "../support/world";
 
 // Seen red with each of these forgotten: the deals that records have left, the deals of a meeting before its change and after it,
@@ -26,10 +26,7 @@ beforeAll(async () => {
 
 async function sync(kind = "INCREMENTAL"): Promise<void> {
   aheadMs += 11 * MINUTE_MS;
-  const query = `mutation { requestSync(kind: ${kind}) { ... on SyncRequested { run { id } } ... on Refusal { message } } }`;
-  expect(dataOf(await service.ask<{ requestSync: object }>(query)).requestSync).toHaveProperty("run");
-  expect((await syncEnds(service)).state).toBe("SUCCEEDED");
-  await noJobIsDue(database);
+  await syncAgain(service, database, undefined, kind);
 }
 
 interface Phase {

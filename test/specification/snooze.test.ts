@@ -10,7 +10,7 @@ import type { ActorClaims } from "../support/actors";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { dumpState } from "../support/dump";
 import { type Service, startService } from "../support/service";
-import { connect, dataOf, noJobIsDue, type Refusal, recordMeeting, syncEnds } from "../support/stories";
+import { connect, dataOf, noJobIsDue, type Refusal, recordMeeting, syncAgain, syncEnds } from "../support/stories";
 
 let aheadMs = 0;
 const clock = () => new Date(Date.now() + aheadMs);
@@ -83,9 +83,7 @@ async function shown(dealId: string) {
 }
 async function sync(kind = "INCREMENTAL"): Promise<void> {
   aheadMs += 11 * MINUTE_MS;
-  dataOf(await service.ask(`mutation { requestSync(kind: ${kind}) { ... on SyncRequested { run { id } } } }`));
-  expect((await syncEnds(service)).state).toBe("SUCCEEDED");
-  await noJobIsDue(database);
+  await syncAgain(service, database, undefined, kind);
 }
 const auditOf = async () => {
   const query = "{ auditEvents(first: 50) { nodes { action code subject userId } } }";

@@ -92,7 +92,7 @@ export async function syncAgain(
   service: Service,
   database: Pick<TestDatabase, "query">,
   as?: ActorClaims,
-  kind: "INCREMENTAL" | "RECONCILE" = "INCREMENTAL",
+  kind = "INCREMENTAL",
 ): Promise<void> {
   await until("a sync is asked for", async () => {
     const asked = await service.ask<{ requestSync: { __typename: string } }>(
