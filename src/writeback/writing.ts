@@ -29,7 +29,7 @@ export interface WritebackParts {
   /** How long another caller with the same idempotency key is waited for. */
   waitMs?: number;
   /** Why no write may be begun now, whatever it is; null where it may. */
-  stopped?(): Promise<Refused<"CRM_UNAVAILABLE"> | null>;
+  stopped(): Promise<Refused<"CRM_UNAVAILABLE"> | null>;
 }
 
 const LONGEST_KEY = 200;
@@ -146,7 +146,7 @@ export class Writing<Row extends WriteReceipt> {
     const intent = asked.value;
     const earlier = await this.#find(actor.tenantId, intent.idempotencyKey);
     if (earlier.length > 0) return this.#again(earlier, intent);
-    const stopped = await this.parts.stopped?.();
+    const stopped = await this.parts.stopped();
     if (stopped) return stopped;
     const begun = await begin(intent);
     if (!begun.ok) return begun;

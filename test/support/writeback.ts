@@ -34,6 +34,7 @@ export async function startWriteback(
     waitMs,
     crmBaseUrl: config.crm.baseUrl,
     tokensOf: (tenantId, copyId) => access.tokens.of(tenantId, copyId),
+    stopped: async () => null,
   };
   const notes = new NoteWrites(parts);
   return { ...access, parts, notes, lookUps: notes.lookUps };
