@@ -38,15 +38,18 @@ export function isMuch({ absent, held }: Absence): boolean {
 
 /**
  * The first walk begins: every record of the copy counts as not seen, and what an earlier run left is forgotten. In parts, of
- * which a list may have hundreds: until the first page is committed the pass has not begun, and whoever goes on does all again.
+ * which a list may have hundreds: until the first page is committed the pass has not begun, and whoever goes on does all again,
+ * so that a turn's end does not cut it off. @returns false where the process is to stop: then nothing may be walked
  */
-export async function beginAbsence(context: InHand, resource: ListResource): Promise<void> {
-  while ((await inRun(context, (copy) => takeAbsent(copy, resource))).length > 0);
-  for (let last: number | null = 0; last !== null; ) {
+export async function beginAbsence(context: Beginning, resource: ListResource): Promise<boolean> {
+  while (!context.isStopped() && (await inRun(context, (copy) => takeAbsent(copy, resource))).length > 0);
+  for (let last: number | null = 0; last !== null && !context.isStopped(); ) {
     const after: number = last;
     last = await inRun(context, (copy) => noteAbsent(copy, resource, after));
   }
+  return !context.isStopped();
 }
+type Beginning = InHand & Pick<RunContext, "isStopped">;
 
 /** @returns the last that was noted; null at the end */
 async function noteAbsent(copy: CopyScope, resource: ListResource, after: number): Promise<number | null> {
@@ -245,12 +248,8 @@ async function look(context: RunContext, api: CrmApi, probed: Probed, ids: reado
       return { ...page, gone: [...page.gone, ...gone], unchanged, removed };
     });
     await forgetMissed(copy, resource, [...shown, ...gone]);
-    await noteMissed(
-      copy,
-      resource,
-      leftOut.filter((id) => !gone.includes(id)),
-      clock(),
-    );
+    const missed = leftOut.filter((id) => !gone.includes(id));
+    await noteMissed(copy, resource, missed, clock());
     const { ids: changed, unchanged, removed } = written;
     const counts = { fetched: shown.size, written: changed.length, unchanged, removed, rejected: rejected.length };
     return { requests: pages.length, ...counts };

@@ -38,7 +38,7 @@ export async function walkPass(
   pass: Pass,
 ): Promise<Outcome> {
   if (pass.cursor === null && rests(pass, context.clock())) throw endless(resource);
-  if (pass.removes && pass.beganAt === null) await beginAbsence(context, resource);
+  if (pass.removes && pass.beganAt === null && !(await beginAbsence(context, resource))) return "PAUSED";
   const { cursor } = pass;
   try {
     while (pass.walk < WALKS_OVER) {
