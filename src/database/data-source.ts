@@ -202,12 +202,12 @@ export async function appliedMigrations(ask: Ask): Promise<Applied> {
 
 const KNOWN_QUEUE_REVISION = 19; // the library's last; it tells it nowhere, and a test of jobs says when it has more
 
-/** Where a newer version's job library has changed the queue so that this one's must not use it. */
-export async function newerQueue(ask: Ask): Promise<Unfit | null> {
+/** Where a newer version's job library has changed the queue: so that this one's must not use it, or at all. */
+export async function newerQueue(ask: Ask, isBreaking = true): Promise<Unfit | null> {
   const [table] = await ask("SELECT FROM pg_tables WHERE schemaname = 'graphile_worker' AND tablename = 'migrations'");
   if (!table) return null;
-  const [last] = await ask<{ id: number }>("SELECT max(id) AS id FROM graphile_worker.migrations WHERE breaking");
-  const revision = last?.id ?? 0;
+  const sql = `SELECT coalesce(max(id), 0) AS id FROM graphile_worker.migrations WHERE breaking OR NOT ${isBreaking}`;
+  const [{ id: revision } = { id: 0 }] = await ask<{ id: number }>(sql);
   const what = `its job queue is of revision ${revision}, and this version knows those up to ${KNOWN_QUEUE_REVISION}`;
   return revision > KNOWN_QUEUE_REVISION ? { what, todo: "run the newer version that has changed it" } : null;
 }

@@ -160,6 +160,8 @@ async function checkMigrations(look: Look): Promise<Finding> {
     const what = `migrations: the database knows ${newer.length} that this version does not (${newer.join(", ")})`;
     return warning(what, "a newer version has been started on it: run that one");
   }
+  const ahead = await newerQueue(ask, false);
+  if (ahead) return warning(`migrations: ${ahead.what}`, ahead.todo);
   const due = migrationNames.filter((name) => !names.includes(name));
   if (due.length === 0) return ok(`migrations: all ${names.length} are applied`);
   const what = `migrations: ${due.length} of ${migrationNames.length} are to be applied (${due.join(", ")})`;
@@ -262,11 +264,7 @@ const SEALED = `
   SELECT tenant_id::text, json_build_array(tenant_id::text, 'kept_out_key'), sealed_key FROM kept_out_key`;
 const NAMED = 5;
 
-interface Sealed {
-  tenant: string;
-  place: string[];
-  sealed: Buffer;
-}
+type Sealed = { tenant: string; place: string[]; sealed: Buffer };
 
 const tenantsOf = (secrets: readonly Sealed[]) => [...new Set(secrets.map(({ tenant }) => tenant))];
 
