@@ -4,7 +4,7 @@ import { readLayout, readNodesAway } from "../database/cluster";
 import { appliedMigrations, migrationNames, newerQueue } from "../database/data-source";
 import { DatabaseRoleError, needsOperator } from "../database/errors";
 import { aheadOf, SECOND_MS, systemClock } from "../platform/clock";
-import { messageOf } from "../platform/errors";
+import { codeOf, messageOf } from "../platform/errors";
 import { type EncryptionKey, Keyring, keyIdOf, UnsealError } from "../platform/keyring";
 import { PRESENT_SERVER } from "../writeback/look-ups";
 
@@ -70,8 +70,8 @@ async function checkFitness(look: Look): Promise<Finding> {
   try {
     await look.rows(`SET work_mem = '64kB'; ${BESIDE_MEMORY}; RESET work_mem`);
   } catch (error) {
-    if (needsOperator(error))
-      return fault(`database: ${messageOf(error)}`, "give its disk room; docs/operations.md says what fills it");
+    const todo = TODO_BESIDE[String(codeOf(error))] ?? "give its user back its rights: Roles in docs/operations.md";
+    if (needsOperator(error)) return fault(`database: ${messageOf(error)}`, todo);
     // It may have a limit for such files.
   }
   return ok("database: it takes writes, in UTF8, and has room on its disk");
@@ -79,6 +79,12 @@ async function checkFitness(look: Look): Promise<Finding> {
 
 /** What a session that can change nothing may still write: a file of some megabytes, for a moment. */
 const BESIDE_MEMORY = "SELECT count(*) FROM (SELECT n FROM generate_series(1, 200000) n ORDER BY -n) sorted";
+
+/** By PostgreSQL's codes for what is full. */
+const TODO_BESIDE: Record<string, string> = {
+  "53100": "give its disk room; docs/operations.md says what fills it",
+  "53200": "give its machine memory, or end what takes it",
+};
 
 /** As docs/operations.md has them under Scaling: a process without a worker, and what a worker has beside. */
 const [SESSIONS, SESSIONS_OF_WORKER] = [29, 10];
@@ -370,12 +376,7 @@ function checkServer(look: Look): Promise<Finding[]> {
   );
 }
 
-interface ShortCompany {
-  id: string;
-  remaining: number | null;
-  limit: number | null;
-}
-
+type ShortCompany = { id: string; remaining: number | null; limit: number | null };
 const SHORT = `SELECT b.crm_company_id::text AS id, CASE WHEN b.limited_at IS NULL THEN b.remaining END AS remaining,
     b.daily_limit AS "limit"
   FROM crm_budget b WHERE ${SHORT_TODAY} ORDER BY b.crm_company_id LIMIT 20`;

@@ -68,17 +68,21 @@ test("a service that is well gets ok in every line and the exit code 0, and noth
   expect(leaked(known, [text])).toEqual([]);
 });
 
-// Seen red: doctor said that it takes writes.
-test("a full disk of the database is told", async () => {
+// Seen red: doctor said that it takes writes; and asked for room on the disk whatever was missing.
+test.each([
+  ["a full disk", "No space left on device", "disk_full", "give its disk room"],
+  ["a full memory", "out of memory", "out_of_memory", "give its machine memory"],
+  ["a right that is missing", "permission denied", "insufficient_privilege", "give its user back its rights"],
+])("%s of the database is told", async (_what, words, code, todo) => {
   const url = new Secret(environment.DATABASE_URL ?? "");
-  const full = "DO $$BEGIN RAISE 'No space left on device' USING ERRCODE = 'disk_full'; END$$";
-  const disk = await openGate(
+  const raise = `DO $$BEGIN RAISE '${words}' USING ERRCODE = '${code}'; END$$`;
+  const gate = await openGate(
     () => Number(new URL(url.reveal()).port),
-    async (said) => said.replace(/SELECT count\(\*\) FROM \(SELECT n .* sorted/, ({ length }) => full.padEnd(length)),
+    async (said) => said.replace(/SELECT count\(\*\) FROM \(SELECT n .* sorted/, ({ length }) => raise.padEnd(length)),
   );
-  const told = await lines({ DATABASE_URL: disk.urlOf(url).reveal() });
-  await disk.close();
-  expect(told).toMatch(/^fault +database: No space left on device {2}-> give its disk room/m);
+  const told = await lines({ DATABASE_URL: gate.urlOf(url).reveal() });
+  await gate.close();
+  expect(told).toMatch(new RegExp(`^fault +database: ${words} {2}-> ${todo}`, "m"));
 });
 
 // Seen red: a service whose user had ten sessions was well, and most of what it was asked was TEMPORARILY_UNAVAILABLE.
