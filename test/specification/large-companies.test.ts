@@ -11,7 +11,7 @@ import { createLogger } from "../../src/platform/logger";
 import { RUNS_KEPT_MS, readRunStatus, readRunsById, sweepRuns } from "../../src/sync/run-history";
 import { NOTE } from "../../src/writeback/receipts";
 import { NEWEST_WRITE, readReceipts, readWrites } from "../../src/writeback/write-history";
-import { fillTenants, MEETING_ID, reading } from "../support/blocks";
+import { fillTenants, MEETING_ID, onOneServer, reading } from "../support/blocks";
 import { useDatabase } from "../support/world";
 
 /** What a page shows a little of may be thousands in a large company; PostgreSQL plans for the average one, which is small. */
@@ -65,7 +65,7 @@ const everybodys = { meetingId: null, by: null, idempotencyKey: null };
 
 // Each was seen red as it was before: all that the company has of it was read, for some as often as there are parents. `most`:
 // blocks of tables and indexes.
-test.each<[what: string, count: number, most: number, read: (copy: CopyScope) => Promise<unknown[]>]>([
+onOneServer.each<[what: string, count: number, most: number, read: (copy: CopyScope) => Promise<unknown[]>]>([
   ["a user", 1, 30, (copy) => readSetup(copy, CrmUserRow, [7])],
   [
     "the stages of pipelines",

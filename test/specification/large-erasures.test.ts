@@ -1,5 +1,5 @@
 import { inBatches } from "../../src/database/upsert";
-import { fillTenants, reading } from "../support/blocks";
+import { fillTenants, onOneServer, reading } from "../support/blocks";
 import { useDatabase } from "../support/world";
 
 /** Together they have six times as many rows as the large one, whose rows were written last. */
@@ -14,7 +14,7 @@ const FILL = [
 const database = useDatabase();
 
 // Seen red: each batch began at the table's first row, and went through those of all tenants, 6.5 blocks for each row that went.
-test("what a large tenant leaves is deleted without a look at what others have", async () => {
+onOneServer("what a large tenant leaves is deleted without a look at what others have", async () => {
   const { tenantId } = await fillTenants(database, FILL, { small: SMALL, large: LARGE });
   const copy = { table: "activity", where: "copy_id = $2", parameters: [1], size: LARGE / 50 };
   const { found, blocks } = await reading(database, ["activity"], tenantId, async (scope) => {

@@ -9,7 +9,7 @@ import { mentions } from "../../src/operator/person";
 import { mentionsOf } from "../../src/platform/email-address";
 import { extendLease } from "../../src/sync/runs";
 import { soonAt, TENANTS_WITH_MEETINGS_SOON } from "../../src/sync/schedule-rows";
-import { FEW_BLOCKS, fillTenants, MEETING_ID, reading } from "../support/blocks";
+import { FEW_BLOCKS, fillTenants, MEETING_ID, onOneServer, reading } from "../support/blocks";
 import { useDatabase } from "../support/world";
 
 /** PostgreSQL's statistics are those of all tenants, and most are small. */
@@ -53,7 +53,7 @@ beforeAll(async () => {
 
 // Seen red, all of them by plans that are kept for tenants of every size: all of the person's activities were opened; all that is
 // planned by the tenant was gone through for each deal, and all that any meeting made readable.
-test.each<[string, string[], (copy: CopyScope) => Promise<unknown[]>]>([
+onOneServer.each<[string, string[], (copy: CopyScope) => Promise<unknown[]>]>([
   ["a timeline: activities", ["activity"], (copy) => readContacts(copy, [meetingId], 5, new Date())],
   ["a timeline: matches", ["matched_record"], (copy) => readContacts(copy, [meetingId], 5, new Date())],
   [
@@ -70,7 +70,7 @@ test.each<[string, string[], (copy: CopyScope) => Promise<unknown[]>]>([
 
 // Seen red: for each page of a sync the rows of the tenants before were gone through, and for each fifty meetings that are looked
 // at after it all matches of the tenant, all its deals, and everybody who takes part in one.
-test("what a page of a sync, and a look at a meeting after it, need of others is found without the rest", async () => {
+onOneServer("what a page of a sync, and a look at a meeting after it, need is found without the rest", async () => {
   const run = {
     tenantId,
     runId: meetingId,
@@ -142,7 +142,7 @@ test.each(OTHERWISE_ORDERED)("the latest of a timeline is found also behind %s",
 });
 
 // Seen red: for each meeting all of its tenant's runs were gone through.
-test("meetings that begin soon are found without the runs of before", async () => {
+onOneServer("meetings that begin soon are found without the runs of before", async () => {
   const now = new Date();
   const { blocks, found } = await reading(database, ["sync_run"], tenantId, async ({ rows }) => {
     await rows("RESET ROLE");
@@ -192,7 +192,7 @@ const compared = (node: PlanNode): number =>
     : 0) + (node.Plans ?? []).reduce((sum, one) => sum + compared(one), 0);
 
 // Seen red with a pattern that stands by itself: so rare as it seemed, it was looked for in all rows, for each window.
-test("each row is compared with a person's names once, however many windows the tenant has", async () => {
+onOneServer("each row is compared with a person's names once, however many windows the tenant has", async () => {
   const all = new Database(database.dataSource);
   const of = textsOf(all).find(({ table }) => table === "person_address");
   if (!of) throw new Error("addresses are texts");

@@ -3,7 +3,7 @@ import { readOtherDeals } from "../../src/briefing/records";
 import { readContacts } from "../../src/briefing/timeline";
 import { readGaps, readUnread } from "../../src/connections/completeness";
 import type { CopyScope } from "../../src/database/database";
-import { FEW_BLOCKS, fillTenants, MEETING_ID, reading as readingBlocks } from "../support/blocks";
+import { FEW_BLOCKS, fillTenants, MEETING_ID, onOneServer, reading as readingBlocks } from "../support/blocks";
 import { useDatabase } from "../support/world";
 
 /** PostgreSQL's statistics are those of all tenants, and most are small. */
@@ -42,7 +42,7 @@ async function reading<T>(read: (copy: CopyScope, meetingId: string) => Promise<
 
 // Seen red with the matches compared by ANY, which went through all of the tenant's entries in the index of a list; and with
 // those read one by one, and beside them all of the tenant's matched deals.
-test.each<[string, (copy: CopyScope, id: string) => Promise<unknown[]>]>([
+onOneServer.each<[string, (copy: CopyScope, id: string) => Promise<unknown[]>]>([
   ["its match", (copy, id) => readMatches(copy, [id])],
   ["the one before it", (copy, id) => readPreviousMeetings(copy, [id], new Date())],
 ])("of a meeting %s is looked up by itself, however many the tenant has", async (_what, read) => {
@@ -52,7 +52,7 @@ test.each<[string, (copy: CopyScope, id: string) => Promise<unknown[]>]>([
 });
 
 // Seen red with an index by deal that has meetings of no deal too: it has all that is asked of a match, and all of the tenant's.
-test.each<[string, (copy: CopyScope, id: string) => Promise<unknown[]>]>([
+onOneServer.each<[string, (copy: CopyScope, id: string) => Promise<unknown[]>]>([
   ["timeline is", (copy, id) => readContacts(copy, [id], 20, new Date())],
   ["other deals are", (copy, id) => readOtherDeals(copy, [id])],
 ])("a meeting's %s found without the matches of others", async (_what, read) => {
@@ -60,7 +60,7 @@ test.each<[string, (copy: CopyScope, id: string) => Promise<unknown[]>]>([
 });
 
 // Seen red without an index of the deals of which it is not known who takes part: all deals of the copy were read.
-test.each<[string, string, (copy: CopyScope, id: string) => Promise<unknown[]>]>([
+onOneServer.each<[string, string, (copy: CopyScope, id: string) => Promise<unknown[]>]>([
   ["a copy", "DEAL", (copy) => readGaps(copy, new Date())],
   ["a meeting with a person and no deal", "PERSON", async (copy) => [await readUnread(copy, "NOT_KNOWN")]],
 ])("what %s lacks is found without its other deals", async (_what, entity, read) => {
