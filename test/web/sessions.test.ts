@@ -143,7 +143,8 @@ test("the service goes and comes back under an open briefing: the page says so, 
     singleDeal.dealId,
   ]);
   await product.startService();
-  await page.getByText("Reconnecting for live updates").waitFor({ state: "detached" });
+  // Between two tries are up to 23 s by then, and on a slow machine the browser takes its time for one.
+  await page.getByText("Reconnecting for live updates").waitFor({ state: "detached", timeout: 60_000 });
   await deal("Halden Freight – renamed meanwhile").waitFor();
   await page.getByText("The service cannot be reached").waitFor({ state: "detached" });
   await form.getByText("The service has not taken the note").waitFor();
