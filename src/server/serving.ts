@@ -1,3 +1,4 @@
+import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import type { Gauge } from "prom-client";
@@ -45,8 +46,13 @@ export async function listen(fastify: FastifyInstance, host: string, port: numbe
  */
 export class Draining {
   #begun = false;
+  readonly #sockets = new Set<Socket>();
 
   constructor(private readonly fastify: FastifyInstance) {
+    fastify.server.on("connection", (socket) => {
+      this.#sockets.add(socket);
+      socket.once("close", () => this.#sockets.delete(socket));
+    });
     fastify.addHook("onSend", async (_request, reply) => {
       if (this.#begun) reply.header("connection", "close");
     });
@@ -61,6 +67,8 @@ export class Draining {
     this.#begun = true;
     await sleep(LEAVE_MS);
     const cut = setTimeout(() => this.fastify.server.closeAllConnections(), FINISH_MS);
+    // A browser opens some in advance, and Node takes those for requests in hand, which it gives no time limit any more.
+    for (const socket of this.#sockets) if (socket.bytesRead === 0) socket.destroy();
     await Promise.all([this.fastify.close(), besides()]);
     clearTimeout(cut);
   }
