@@ -133,7 +133,7 @@ export function compose(parts: ServiceParts) {
     boundaries: new Boundaries(database, clock, logger),
     rematching: new Rematching(database, clock, logger),
     shownNotes,
-    lastCopies: new LRUCache<number, number>({ max: MOST_LAST_COPIES }),
+    lastCopies: new LRUCache<number, number>({ maxSize: MOST_LAST_COPIES, sizeCalculation: () => 1 }),
     noteWrites,
     fieldWrites,
     close,
