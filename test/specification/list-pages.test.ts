@@ -122,6 +122,8 @@ onOneServer("of a large tenant", () => {
     "cancelled ones too": { includeCancelled: true },
     "an owner": { ownerEmail: "U1@seller.example" },
     "an owner who has none": { ownerEmail: "u2@seller.example" },
+    "a status of an owner": { ownerEmail: "u1@seller.example", status: ["MATCHED"] },
+    "a status of an owner who has none": { ownerEmail: "u2@seller.example", status: ["MATCHED"] },
     "a status": { status: ["NEEDS_CHOICE"] },
     "two statuses": { status: ["NEEDS_CHOICE", "MATCHED"] },
     "a status that none has": { status: ["PENDING"] },

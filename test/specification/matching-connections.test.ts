@@ -48,6 +48,41 @@ test("while no CRM is connected, a meeting and its attendees say that, and not t
   expect(disconnected).not.toMatch(/next sync|in the CRM/);
 });
 
+// Planted and seen red: the statuses of an owner's meetings as they are stored; any status of theirs.
+test("lists by status have what is shown, of everybody or of one owner, with a CRM and without", async () => {
+  const as = { tenant: "listed" };
+  await connect(service, simulator, as);
+  await syncEnds(service, as);
+  const { email } = simulator.company.stories.singleDeal;
+  const [anna, ben] = ["anna@seller.example", "ben@seller.example"];
+  for (const ownerEmail of [anna, ben]) {
+    await recordMeeting(service, [email], { ownerEmail, title: `matched, ${ownerEmail}` }, as);
+    await recordMeeting(service, ["nobody@nowhere.example"], { ownerEmail, title: `none, ${ownerEmail}` }, as);
+  }
+  const query = "query ($filter: MeetingFilter) { meetings(filter: $filter) { totalCount nodes { title } } }";
+  const listed = async (filter: object) => {
+    const asked = service.ask<{ meetings: { totalCount: number; nodes: { title: string }[] } }>(query, { filter }, as);
+    const { totalCount, nodes } = dataOf(await asked).meetings;
+    expect(totalCount).toBe(nodes.length);
+    return nodes.map(({ title }) => title).sort();
+  };
+  const ofStatus = async (...status: string[]) => [
+    await listed({ status }),
+    await listed({ status, ownerEmail: anna.toUpperCase() }),
+    await listed({ status, ownerEmail: "carla@seller.example" }),
+  ];
+  const [matched, none] = ["matched", "none"].map((what) => [`${what}, ${anna}`, `${what}, ${ben}`]);
+  const all = [...(matched ?? []), ...(none ?? [])];
+  const ofAnna = (titles: string[] = []) => titles.filter((title) => title.endsWith(anna));
+  expect(await ofStatus("MATCHED")).toEqual([matched, ofAnna(matched), []]);
+  expect(await ofStatus("NONE")).toEqual([none, ofAnna(none), []]);
+  expect(await ofStatus("NONE", "MATCHED")).toEqual([all, ofAnna(all), []]);
+  expect(await ofStatus("PENDING")).toEqual([[], [], []]);
+  dataOf(await service.ask("mutation { disconnect { __typename } }", {}, as));
+  expect(await ofStatus("MATCHED", "NONE")).toEqual([[], [], []]);
+  expect(await ofStatus("PENDING")).toEqual([all, ofAnna(all), []]);
+});
+
 test("a meeting of long ago whose deal is deleted is matched to none, and says why", async () => {
   const as = { tenant: "forlorn" };
   const email = "forlorn@forlorn-trading.example";

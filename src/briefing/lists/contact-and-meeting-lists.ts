@@ -79,13 +79,20 @@ export interface MeetingFilter {
   search: string | null;
 }
 
+/** SQL: 0 while nothing is connected. A CASE, for row policies keep coalesce() from its index. */
+const COPY = "CASE WHEN m.copy_id IS NULL THEN 0 ELSE m.copy_id END";
+/** SQL: what is shown. A match that was made on another copy than the present one holds no more. */
+const shown = (copy: string, status: string) =>
+  `CASE WHEN ${copy} = coalesce((SELECT c.copy_id FROM connection c WHERE c.tenant_id = $1), 0) THEN ${status} ELSE 'PENDING' END`;
+const OF_MEETING = `SELECT ${shown(COPY, "m.status")} FROM meeting_match m WHERE m.tenant_id = $1`;
+
 /** What fits, with parameters from $2 on. */
 interface Wanted {
   /** Of `t`, which has the place of a meeting in its order. */
   when: string;
   /** Of the meeting, by the name that it has. */
   which(meeting: "t" | "d"): string;
-  /** The parameter of the statuses. */
+  /** The parameter of the statuses by whose index they are found; null: by an owner's, or none is wanted. */
   status: string | null;
   parameters: unknown[];
 }
@@ -99,28 +106,24 @@ function wantedBy(filter: MeetingFilter): Wanted {
   const which: Wanted["which"] = (meeting) =>
     (filter.includeCancelled ? "" : ` AND ${meeting}.cancelled_at IS NULL`) +
     (owner ? ` AND ${meeting}.owner_key = ${owner}` : "") +
+    // Of one owner there are few beside all of a status, so each is asked for its own.
+    (owner && status ? ` AND (${OF_MEETING} AND m.meeting_id = ${meeting}.id) = ANY (${status})` : "") +
     // Of LIKE and of "> 0" the planner expects few meetings, and so it reads them all to sort those few.
     (text ? ` AND strpos(${meeting}.search_text, ${text}) <> 0` : "");
-  return { when, which, status: status ?? null, parameters };
+  return { when, which, status: owner ? null : (status ?? null), parameters };
 }
 
-/** SQL: 0 while nothing is connected. A CASE, for row policies keep coalesce() from its index. */
-const COPY = "CASE WHEN m.copy_id IS NULL THEN 0 ELSE m.copy_id END";
 const nextCopy = (beyond: string) => `(SELECT min(${COPY}) FROM meeting_match m WHERE m.tenant_id = $1 ${beyond})`;
 
-/**
- * SQL: the copies on which meetings were matched, with each status that is shown as one of these; they are few. A match that
- * was made on another copy than the present one holds no more, and is shown as PENDING.
- */
-const standings = (shown: string) => `(
+/** SQL: the copies on which meetings were matched, with each status that is shown as one of these; they are few. */
+const standings = (statuses: string) => `(
   WITH RECURSIVE copies (id) AS (
     SELECT ${nextCopy("")}
     UNION ALL
     SELECT ${nextCopy(`AND ${COPY} > copies.id`)} FROM copies WHERE copies.id IS NOT NULL
   ) SELECT copies.id AS copy_id, stored.status
     FROM copies CROSS JOIN unnest(ARRAY['MATCHED', 'NEEDS_CHOICE', 'NONE', 'PENDING']) AS stored (status)
-    WHERE CASE WHEN copies.id = coalesce((SELECT c.copy_id FROM connection c WHERE c.tenant_id = $1), 0)
-      THEN stored.status ELSE 'PENDING' END = ANY (${shown})) standing`;
+    WHERE ${shown("copies.id", "stored.status")} = ANY (${statuses})) standing`;
 
 /**
  * SQL: the meetings of some statuses, by their places `t`.
