@@ -61,6 +61,7 @@ export interface GapSummary {
 @ForeignKey(() => TenantRow, ["tenantId"], ["id"], { name: "sync_run_tenant_fkey" })
 @Index("sync_run_one_open", ["tenantId"], { unique: true, where: "state IN ('QUEUED', 'RUNNING')" })
 @Index("sync_run_by_time", ["tenantId", "queuedAt", "id"])
+@Index("sync_run_by_state", ["tenantId", "copyId", "state", "queuedAt"])
 @Index("sync_run_by_age", ["queuedAt"])
 @Index("sync_run_by_end", ["tenantId", "finishedAt"])
 @Check("sync_run_kind", "kind IN ('FULL', 'INCREMENTAL', 'RECONCILE')")

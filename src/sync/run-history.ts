@@ -34,26 +34,28 @@ export interface RunStatus {
   lastSuccessAt: Date | null;
 }
 
-/** Of one copy: the open run, the last ended one, and when one last succeeded; one statement, so of one moment. */
+const STATES: readonly SyncState[] = ["QUEUED", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED"];
+
+/**
+ * Of one copy: the open run, the last ended one, and when one last succeeded; one statement, so of one moment. The newest of
+ * each state is looked up by itself: runs may have failed for months.
+ */
 export async function readRunStatus({ tenantId, entities }: TenantScope, copyId: number): Promise<RunStatus> {
-  const newest = (states: string) =>
-    `(SELECT * FROM sync_run WHERE tenant_id = $1 AND copy_id = $2 AND state IN (${states}) ORDER BY queued_at DESC, id LIMIT 1)`;
-  const found = await entities<SyncRunRow, { last_success_at: Date | null }>(
+  const newest = await entities(
     SyncRunRow,
-    `SELECT r.*, (
-       SELECT finished_at FROM sync_run WHERE tenant_id = $1 AND copy_id = $2 AND state = 'SUCCEEDED' ORDER BY queued_at DESC LIMIT 1
-     ) AS last_success_at
-     FROM (${newest("'QUEUED', 'RUNNING'")} UNION ALL ${newest("'SUCCEEDED', 'FAILED', 'CANCELLED'")}) r`,
-    [tenantId, copyId],
-    { last_success_at: "instant" },
+    `SELECT r.* FROM unnest($3::text[]) AS one (state) CROSS JOIN LATERAL (
+       SELECT * FROM sync_run t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.state = one.state
+       ORDER BY t.queued_at DESC LIMIT 1) r ORDER BY r.queued_at DESC`,
+    [tenantId, copyId, STATES],
   );
-  const isOpen = ({ state }: SyncRunRow) => state === "QUEUED" || state === "RUNNING";
   return {
-    current: found.find(isOpen) ?? null,
-    last: found.find((run) => !isOpen(run)) ?? null,
-    lastSuccessAt: found[0]?.last_success_at ?? null,
+    current: newest.find(isOpen) ?? null,
+    last: newest.find((run) => !isOpen(run)) ?? null,
+    lastSuccessAt: newest.find(({ state }) => state === "SUCCEEDED")?.finishedAt ?? null,
   };
 }
+
+const isOpen = ({ state }: SyncRunRow) => state === "QUEUED" || state === "RUNNING";
 
 export function readSteps({ tenantId, typed }: TenantScope, runId: string): Promise<SyncStepRow[]> {
   return typed((orm) => orm.findBy(SyncStepRow, { tenantId, runId }));

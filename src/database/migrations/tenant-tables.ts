@@ -160,7 +160,7 @@ CREATE TABLE sync_run (
   CONSTRAINT sync_run_tenant_fkey FOREIGN KEY (tenant_id) REFERENCES tenant (id)
 );
 CREATE UNIQUE INDEX sync_run_one_open ON sync_run (tenant_id) WHERE state IN ('QUEUED', 'RUNNING');
-CREATE INDEX sync_run_by_time ON sync_run (tenant_id, queued_at, id);
+CREATE INDEX sync_run_by_time ON sync_run (tenant_id, queued_at, id); CREATE INDEX sync_run_by_state ON sync_run (tenant_id, copy_id, state, queued_at);
 CREATE INDEX sync_run_by_age ON sync_run (queued_at); CREATE INDEX sync_run_by_end ON sync_run (tenant_id, finished_at);
 
 CREATE TABLE sync_step (
@@ -357,7 +357,7 @@ CREATE TABLE note_write (
 );
 CREATE UNIQUE INDEX note_write_idempotency_key ON note_write (tenant_id, idempotency_key);
 CREATE UNIQUE INDEX note_write_reference ON note_write (tenant_id, reference);
-CREATE INDEX note_write_by_time ON note_write (tenant_id, requested_at, id);
+CREATE INDEX note_write_by_time ON note_write (tenant_id, requested_at, id); CREATE INDEX note_write_by_user ON note_write (tenant_id, requested_by, requested_at, id);
 CREATE INDEX note_write_by_meeting ON note_write (tenant_id, meeting_id, requested_at, id);
 CREATE INDEX note_write_by_deal ON note_write (tenant_id, deal_id, requested_at);
 CREATE INDEX note_write_by_note ON note_write (tenant_id, crm_note_id);
@@ -392,7 +392,7 @@ CREATE TABLE field_write (
   CONSTRAINT field_write_tenant_fkey FOREIGN KEY (tenant_id) REFERENCES tenant (id)
 );
 CREATE UNIQUE INDEX field_write_idempotency_key ON field_write (tenant_id, idempotency_key, position);
-CREATE INDEX field_write_by_time ON field_write (tenant_id, requested_at, id);
+CREATE INDEX field_write_by_time ON field_write (tenant_id, requested_at, id); CREATE INDEX field_write_by_user ON field_write (tenant_id, requested_by, requested_at, id);
 CREATE INDEX field_write_by_meeting ON field_write (tenant_id, meeting_id, requested_at, id);
 CREATE INDEX field_write_by_deal ON field_write (tenant_id, deal_id, requested_at);
 CREATE INDEX field_write_unsettled ON field_write (tenant_id, id) WHERE state IN ('SENDING', 'UNKNOWN');
