@@ -82,10 +82,12 @@ const NARROWED = {
     `t.negative_value <= -${amount}::numeric AND t.value_rank <= (SELECT ${rankOf(`-${amount}::numeric`)})`,
 } as const satisfies Partial<Record<keyof DealFilter, (parameter: string) => string>>;
 
-/** SQL: the snoozed deals are looked up by their ids; that most deals are none of them is a condition, from a hash of those. */
-const snoozed = (isSnoozed: boolean) =>
-  isSnoozed ? ` AND t.deal_id = ANY (ARRAY (${SNOOZED}))` : ` AND t.deal_id NOT IN (${SNOOZED})`;
+/** SQL: that most deals are none of the snoozed ones is a condition, from a hash of those. */
 const SNOOZED = snoozedDeals(JUDGED_AT);
+const IS_SNOOZED = `t.deal_id = ANY (ARRAY (${SNOOZED}))`;
+const snoozed = (isSnoozed: boolean) => (isSnoozed ? ` AND ${IS_SNOOZED}` : ` AND t.deal_id NOT IN (${SNOOZED})`);
+/** SQL: they themselves are looked up by their ids. Without OFFSET PostgreSQL 15 goes through all that are sorted. */
+const OF_SNOOZED = `(SELECT * FROM deal_silence t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND ${IS_SNOOZED} OFFSET 0)`;
 
 /** A deal's status and stored verdict. Each index of lists begins with both, so each pair is a list that is sorted already. */
 const STANDINGS = [
@@ -107,6 +109,7 @@ interface Reading {
   narrowed: string;
   isJudged: boolean;
   isStale: boolean;
+  isOfSnoozed: boolean;
 }
 
 /**
@@ -131,7 +134,7 @@ async function readAsFresh<T>(
       return value === undefined ? [] : ` AND ${sql(`$${parameters.push(value) + 1}`)}`;
     });
     if (filter.snoozed !== undefined) narrowed.push(snoozed(filter.snoozed));
-    return { parameters, narrowed: narrowed.join(""), isJudged, isStale };
+    return { parameters, narrowed: narrowed.join(""), isJudged, isStale, isOfSnoozed: filter.snoozed === true };
   };
   if (!isJudged) return read(reading(false));
   // The deals first: what hangs on them may be read in their statement.
@@ -140,10 +143,7 @@ async function readAsFresh<T>(
 }
 
 /** What of a list's source is wanted: behind a place, and of each part so many in an order. */
-interface Part {
-  beyond: string;
-  end: string;
-}
+type Part = Pick<Step, "beyond"> & { end: string };
 /** OFFSET: each standing is looked for by itself. Joined with them all entries would be gone through. */
 const WHOLE: Part = { beyond: "", end: "OFFSET 0" };
 
@@ -151,14 +151,14 @@ const WHOLE: Part = { beyond: "", end: "OFFSET 0" };
  * SQL: the deals of each standing, which one index has sorted. Where the marked phase does not hold at the instant, because
  * nobody has moved the mark yet or somebody has since, the one that does is looked up: those are few.
  */
-function standingDeals({ narrowed, isJudged, isStale: stale }: Reading, { beyond, end }: Part): string {
+function standingDeals({ narrowed, isJudged, isStale: stale, isOfSnoozed }: Reading, { beyond, end }: Part): string {
   // IS TRUE keeps the indexes of other marks out, which the planner took for better than the sorted one: it holds for nearly all.
   const isHeld =
     isJudged && !stale ? ` AND (t.holds_from <= ${JUDGED_AT} AND t.holds_until > ${JUDGED_AT}) IS TRUE` : "";
   // Of a stale copy the instant decides nothing, and PostgreSQL refuses a parameter that is not named.
   const isGiven = isJudged ? ` AND ${JUDGED_AT} IS NOT NULL` : "";
   const marked = `SELECT t.* FROM unnest($3::text[], $4::text[]) AS standing (status, verdict)
-    CROSS JOIN LATERAL (SELECT t.* FROM deal_silence t
+    CROSS JOIN LATERAL (SELECT t.* FROM ${isOfSnoozed ? OF_SNOOZED : "deal_silence"} t
       WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.is_listed AND t.status = standing.status AND t.verdict = standing.verdict
         ${isHeld || isGiven}${narrowed}${beyond} ${end}) t`;
   if (isHeld === "") return marked;
