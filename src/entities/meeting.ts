@@ -59,10 +59,8 @@ export type AttendeeSide = (typeof ATTENDEE_SIDES)[number];
 
 export const MATCH_STATUSES = ["MATCHED", "AMBIGUOUS", "NONE", "PENDING"] as const;
 export type MatchStatus = (typeof MATCH_STATUSES)[number];
-
 export const PERSON_RULES = ["EMAIL_EXACT", "EMAIL_WITHOUT_TAG", "ONLY_ONE_ON_OPEN_DEAL"] as const;
 export type PersonRule = (typeof PERSON_RULES)[number];
-
 export const ORGANIZATION_RULES = ["ORGANIZATION_OF_PERSON", "DOMAIN_OF_PERSONS", "DOMAIN_OF_WEBSITE"] as const;
 export type OrganizationRule = (typeof ORGANIZATION_RULES)[number];
 
@@ -142,7 +140,9 @@ export interface LastDeal {
 
 /** Which deal a meeting is about, with the rule that decided; of the copy it was decided on. */
 @Entity("meeting_match")
-@Index("meeting_match_by_deal", ["tenantId", "copyId", "dealId", "startsAt"], { where: "deal_id IS NOT NULL" })
+@Index("meeting_match_by_deal", ["tenantId", "copyId", "dealId", "startsAt", "meetingId"], {
+  where: "deal_id IS NOT NULL",
+})
 @Index("meeting_match_by_status", { synchronize: false })
 @GoesWithMeeting("meeting_match_meeting_fkey")
 @Check("meeting_match_status", "status IN ('MATCHED', 'NEEDS_CHOICE', 'NONE', 'PENDING')")
