@@ -181,9 +181,9 @@ export async function readNextActivities(
     ActivityRow,
     `SELECT DISTINCT ON (t.deal_id, t.due_has_time, ${DAY_OF_NOW}) t.*, t.deal_id AS parent_id,
        NOT t.due_has_time AS whole_day, ${ZONE} AS zone
-     FROM activity t
-     WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.deal_id = ANY ($3) AND t.happened_at IS NULL AND NOT t.done
-       AND t.due_at >= $4::timestamptz - CASE WHEN t.due_has_time THEN interval '0' ELSE ${LAST_END_OF_DAY} END
+     FROM unnest($3::bigint[]) AS one (id) CROSS JOIN LATERAL (
+       SELECT * FROM activity t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.deal_id = one.id AND t.happened_at IS NULL OFFSET 0) t
+     WHERE NOT t.done AND t.due_at >= $4::timestamptz - CASE WHEN t.due_has_time THEN interval '0' ELSE ${LAST_END_OF_DAY} END
      ORDER BY t.deal_id, t.due_has_time, ${DAY_OF_NOW}, t.due_at, t.crm_id`,
     [tenantId, copyId, dealIds, now],
     { ...OF_PARENT, whole_day: "flag", zone: "text" },
