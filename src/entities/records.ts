@@ -33,9 +33,11 @@ abstract class AttachedRecord extends OfRecord {
 }
 
 @Entity("activity")
-@Index("activity_by_deal", ["tenantId", "copyId", "dealId", "happenedAt"], { where: "deal_id IS NOT NULL" })
-@Index("activity_by_person", ["tenantId", "copyId", "personId", "happenedAt"], { where: "person_id IS NOT NULL" })
-@Index("activity_by_organization", ["tenantId", "copyId", "organizationId", "happenedAt"], {
+@Index("activity_by_deal", ["tenantId", "copyId", "dealId", "happenedAt", "crmId"], { where: "deal_id IS NOT NULL" })
+@Index("activity_by_person", ["tenantId", "copyId", "personId", "happenedAt", "crmId"], {
+  where: "person_id IS NOT NULL",
+})
+@Index("activity_by_organization", ["tenantId", "copyId", "organizationId", "happenedAt", "crmId"], {
   where: "organization_id IS NOT NULL",
 })
 export class ActivityRow extends AttachedRecord {
@@ -73,9 +75,9 @@ export class ActivityRow extends AttachedRecord {
 }
 
 @Entity("note")
-@Index("note_by_deal", ["tenantId", "copyId", "dealId", "addTime"], { where: "deal_id IS NOT NULL" })
-@Index("note_by_person", ["tenantId", "copyId", "personId", "addTime"], { where: "person_id IS NOT NULL" })
-@Index("note_by_organization", ["tenantId", "copyId", "organizationId", "addTime"], {
+@Index("note_by_deal", ["tenantId", "copyId", "dealId", "addTime", "crmId"], { where: "deal_id IS NOT NULL" })
+@Index("note_by_person", ["tenantId", "copyId", "personId", "addTime", "crmId"], { where: "person_id IS NOT NULL" })
+@Index("note_by_organization", ["tenantId", "copyId", "organizationId", "addTime", "crmId"], {
   where: "organization_id IS NOT NULL",
 })
 export class NoteRow extends AttachedRecord {

@@ -227,9 +227,9 @@ CREATE TABLE activity (
   update_time timestamptz,
   CONSTRAINT activity_pkey PRIMARY KEY (tenant_id, copy_id, crm_id)
 );
-CREATE INDEX activity_by_deal ON activity (tenant_id, copy_id, deal_id, happened_at) WHERE deal_id IS NOT NULL;
-CREATE INDEX activity_by_person ON activity (tenant_id, copy_id, person_id, happened_at) WHERE person_id IS NOT NULL;
-CREATE INDEX activity_by_organization ON activity (tenant_id, copy_id, organization_id, happened_at) WHERE organization_id IS NOT NULL;
+CREATE INDEX activity_by_deal ON activity (tenant_id, copy_id, deal_id, happened_at, crm_id) WHERE deal_id IS NOT NULL;
+CREATE INDEX activity_by_person ON activity (tenant_id, copy_id, person_id, happened_at, crm_id) WHERE person_id IS NOT NULL;
+CREATE INDEX activity_by_organization ON activity (tenant_id, copy_id, organization_id, happened_at, crm_id) WHERE organization_id IS NOT NULL;
 
 CREATE TABLE note (
   ${OF_RECORD},
@@ -247,9 +247,9 @@ CREATE TABLE note (
   shown_rules integer,
   CONSTRAINT note_pkey PRIMARY KEY (tenant_id, copy_id, crm_id)
 );
-CREATE INDEX note_by_deal ON note (tenant_id, copy_id, deal_id, add_time) WHERE deal_id IS NOT NULL;
-CREATE INDEX note_by_person ON note (tenant_id, copy_id, person_id, add_time) WHERE person_id IS NOT NULL;
-CREATE INDEX note_by_organization ON note (tenant_id, copy_id, organization_id, add_time) WHERE organization_id IS NOT NULL;
+CREATE INDEX note_by_deal ON note (tenant_id, copy_id, deal_id, add_time, crm_id) WHERE deal_id IS NOT NULL;
+CREATE INDEX note_by_person ON note (tenant_id, copy_id, person_id, add_time, crm_id) WHERE person_id IS NOT NULL;
+CREATE INDEX note_by_organization ON note (tenant_id, copy_id, organization_id, add_time, crm_id) WHERE organization_id IS NOT NULL;
 
 CREATE TABLE field_list (
   ${OF_COPY},
