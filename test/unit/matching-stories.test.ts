@@ -16,6 +16,17 @@ const ONE_OF_ALL = "Whoever of the persons with one address is meant, it is the 
 const NO_DEAL =
   "No deal of the attendees or their companies was open when the meeting began, closed in the 14 days before it or opened in the 14 days after it.";
 
+const NOBODY = `boardroom conference_room meeting.rooms.2 conf-room-berlin resource.car equipment-beamer note-taker
+  acme.notetakerbot meetingbot meeting-recorder.eu no_reply dont-reply do.not.reply noreply+4711 mailer-daemon postmaster
+  bounce bounces crm-owner crm-bounces crm-subscribe crm-unsubscribe listserv majordomo x@acme.groups.io x@listserv.acme.de`;
+const PEOPLE = "showroom resources robot notetaking reply bouncer majordomus lister x@list.de x@mygroups.io";
+// Seen red with: any of these names left out of its expression; a tag taken for a part of the name; a company for a list.
+test("rooms, bots, senders of mail only and lists are known by their addresses, and nobody is taken for one", () => {
+  const whoIs = (name: string) => attendeeInWords(world("", name.includes("@") ? name : `${name}@acme.de`));
+  expect(NOBODY.split(/\s+/).filter((name) => whoIs(name) !== "IGNORED -")).toEqual([]);
+  expect(PEOPLE.split(" ").filter((name) => whoIs(name) !== "BUYER -")).toEqual([]);
+});
+
 describe("duplicates", () => {
   test.each([
     [
@@ -298,6 +309,13 @@ describe("what was chosen, and what was written", () => {
   ])("%s", (_story, crm, deal, words) => {
     const text = world(crm, "ada@acme.de; bob@acme.de");
     expect([dealInWords(text), matchIn(text).deal.reason]).toEqual([deal, words]);
+  });
+
+  test("matched ever again, it says once that the match stays", () => {
+    const text = world(`${TWO}; D1 of Ada; D2 of Ada Bob; written D1`, "ada@acme.de; bob@acme.de");
+    const { rule, reason, dealId } = matchIn(text).deal;
+    const again = matchIn({ ...text, choice: { dealId: dealId ?? 0, isThere: true, written: { rule, reason } } });
+    expect(again.deal.reason).toBe(`It was the only deal then.${STAYS}`);
   });
 });
 

@@ -18,8 +18,11 @@ const ROOM = /^(meeting|conference|conf|board)[-._]?rooms?([-._0-9].*)?$|^(resou
 
 const NO_REPLY = /(^|[-._])(no|do[-._]?not|dont)[-._]?reply([-._].*)?$|^(mailer-?daemon|postmaster|bounces?)$/;
 
-/** Where mailing lists live, and the addresses by which list programs are steered (RFC 2142, chapter 6). */
-const LIST_DOMAIN = /^(googlegroups\.com|.*groups\.io|lists?\..+|listserv\..+)$/;
+/**
+ * Where mailing lists live, which may be below a company's domain and not the company list.de, and the addresses by which
+ * list programs are steered (RFC 2142, chapter 6).
+ */
+const LIST_DOMAIN = /^(googlegroups\.com|(.+\.)?groups\.io|(lists?|listserv)\..+\..+)$/;
 const LIST = /-(request|owner|bounces|subscribe|unsubscribe)$|^(listserv|majordomo)$/;
 
 /** Why an address is nobody who could attend; null where it may be somebody. */
