@@ -131,6 +131,7 @@ test.each([
     "BUYER Oda EMAIL_EXACT, Acme DOMAIN_OF_PERSONS",
   ],
   ["free mail stands for no company", "Pia = pia@gmx.de (Acme); Pit = pit@gmx.de (Acme)", "new@gmx.de", "BUYER -"],
+  ["nor at a subdomain", "Pia = p@dma.in-ulm.de (A); Pit = q@dma.in-ulm.de (A)", "new@dma.in-ulm.de", "BUYER -"],
   ["nor does free mail as a website", "Acme: gmail.com", "new@gmail.com", "BUYER -"],
   [
     "two shops at one shop system",
@@ -249,6 +250,7 @@ test.each([
   ["all closed and alike", `${TWO}; D1 of Ada won -1; D2 of Ada lost -1`, BOTH, "choose D1 D2"],
   ["a first name is no role", "Per = per@acme.no; D1 of Per", "per@acme.no", "D1 ONLY_CANDIDATE"],
   ["a role address alone decides nothing", "Eve = info@acme.de; D1 of Eve", "info@acme.de", "choose D1"],
+  ["nor does one with a tag", "Eve = info+crm@acme.de; D1 of Eve", "info+crm@acme.de", "choose D1"],
   [
     "nor does it with its owner there",
     "user Anna = anna@seller.de; Eve = info@acme.de; D1 of Eve owner Anna; D2 of Eve",
