@@ -134,6 +134,12 @@ describe("setting aside", () => {
     expect(granted(atOnce, "LISTS", 2, since(2 * HOUR_MS))).toBe(2);
   });
 
+  test("where the company is short each purpose asks again after the next look, and not the next day", () => {
+    for (const short of [{ limitedAt: NOON }, { limitedAt: NOON, resetSeen: true, remaining: null }])
+      for (const purpose of ["LISTS", "PARTICIPANTS", "DEALS_OF_MEETINGS", "MEETINGS"] as const)
+        expect([purpose, granted(short, purpose, 20)]).toEqual([purpose, since(13 * HOUR_MS)]);
+  });
+
   test("what was set aside may not be spent once others have taken the rest", () => {
     const low = state({ remaining: 10 });
     expect([mayGoOn(low, "LISTS"), mayGoOn(low, "MEETINGS"), mayGoOn(low, "WRITES")]).toEqual([false, true, true]);
@@ -172,6 +178,12 @@ describe("days", () => {
     const ahead = state({ dayBeganAt: new Date("2099-01-01"), spentOnSyncs: 10 });
     expect(presentDay(ahead, NOON)).toMatchObject({ dayBeganAt: NOON, spentOnSyncs: 10 });
     expect(presentDay(state(), since(-MINUTE_MS)).dayBeganAt).toEqual(BEGAN);
+  });
+
+  test("nor a refusal from being over", () => {
+    const refused = state({ limitedAt: new Date("2099-01-01") });
+    expect(presentDay(refused, NOON).limitedAt).toBeNull();
+    expect(presentDay({ ...refused, limitedAt: since(13 * HOUR_MS) }, NOON).limitedAt).not.toBeNull();
   });
 });
 
