@@ -128,13 +128,15 @@ test("a record that one look did not show, and the next does, stays and is broug
   expect(await missed("glitch")).toEqual([]);
 });
 
-test("an answer that fails is no miss: nothing is removed, the lists behind are read, and it is asked again within hours", async () => {
+// Seen red with the pages of an answer without an end taken for all of it: the person was removed.
+test("an answer that fails or does not end is no miss: nothing is removed, the lists behind are read, and it is asked again within hours", async () => {
   const as = { tenant: "failing" };
   const { person } = await metAs(as);
-  for (const status of [500, 403, 404]) {
+  const refusals = [500, 403, 404].map((status) => ({ status, body: { success: false, error: "Simulated" } }));
+  for (const answer of [...refusals, { kind: "empty" } as const]) {
     passMinutes(A_DAY);
-    const body = { success: false, error: "Simulated" };
-    const end = simulator.control.fail({ match: "/api/v2/persons", times: 1, with: { status, body } });
+    const where = (query: object) => "ids" in query;
+    const end = simulator.control.fail({ match: "/api/v2/persons", where, with: answer });
     expect(await sync(as)).toMatchObject({ state: "SUCCEEDED" });
     expect(probes().map(({ path }) => path)).toContain("/api/v2/persons");
     end();
@@ -144,6 +146,23 @@ test("an answer that fails is no miss: nothing is removed, the lists behind are 
   await sync(as);
   expect(probes().map(({ path }) => path)).toContain("/api/v2/persons");
   expect(await held("person", person, "failing")).toBe(1);
+});
+
+// Seen red with: the next round put off until the clock had come so far; the second look counted from then.
+test("a look by a clock far ahead holds up neither the next round nor the second look", async () => {
+  const as = { tenant: "far ahead" };
+  const { person } = await metAs(as);
+  simulator.control.hide("person", person);
+  passMinutes(30 * A_DAY);
+  await sync(as);
+  expect(await missed("far ahead")).toEqual([{ resource: "PERSONS", crm_id: person }]);
+  passMinutes(-29 * A_DAY);
+  await sync(as);
+  expect(probes().map(({ path }) => path)).toContain("/api/v2/persons");
+  expect(await held("person", person, "far ahead")).toBe(1);
+  passMinutes(11);
+  await sync(as);
+  expect(await held("person", person, "far ahead")).toBe(0);
 });
 
 test("where more than half of many are left out twice, the user has to be active before any is removed", async () => {
