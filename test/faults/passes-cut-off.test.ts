@@ -4,6 +4,7 @@ import { environmentFor, startService } from "../support/service";
 import { countStatements, transactions } from "../support/statements";
 import { connect, syncEnds, until } from "../support/stories";
 import { CHANGING, isFirstPage, LISTS, type ListName, SyncWorld } from "../support/sync-world";
+import { makeStale } from "../support/tokens";
 
 const TIMEOUT_MS = 180_000;
 /** Longer than a run's turn, shorter than its lease. */
@@ -106,6 +107,29 @@ test(
       expect(await world.sync(AS)).toMatchObject({ state: "SUCCEEDED", gaps: [] });
       // The small ones are read whole by every run that is asked for.
       expect(paidTwice(world, CHANGING)).toBe(0);
+      await world.isExact(AS);
+    }),
+  TIMEOUT_MS,
+);
+
+// Seen red with the walk gone on from its checkpoint.
+test(
+  "a walk that was cut off begins anew where the user authorizes anew, who may be shown other records by now",
+  () =>
+    withWorld([], async (world) => {
+      const { control, log } = world.simulator;
+      await world.connect(AS);
+      const where = (query: LogEntry["query"]) => !isFirstPage(query);
+      const end = control.fail({ match: LISTS.PERSONS.path, where, with: { kind: "throttle" } });
+      expect(await world.sync(AS, "RECONCILE")).toMatchObject({ state: "FAILED" });
+      end();
+      control.revoke(world.userId);
+      await makeStale(world.database, AS.tenant);
+      expect(await world.sync(AS)).toMatchObject({ state: "FAILED" });
+      log.clear();
+      expect(await world.connect(AS)).toMatchObject({ state: "SUCCEEDED", gaps: [] });
+      const walked = world.asked("PERSONS").filter(({ query }) => !query.updated_since);
+      expect(walked.slice(0, 2).map(({ query }) => isFirstPage(query))).toEqual([true, false]);
       await world.isExact(AS);
     }),
   TIMEOUT_MS,

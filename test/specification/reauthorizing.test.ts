@@ -82,9 +82,13 @@ const matchOf = async (id: string, as: ActorClaims) => {
 test("the same user again: the same copy, readable all the time, with a new credential and a new run", async () => {
   const { as, before } = await refusedByCrm();
   const { email, dealId } = simulator.company.stories.singleDeal;
-  const { id } = await recordMeeting(service, [email], {}, as);
+  // No longer one whose records are brought up to date.
+  const startsAt = new Date(Date.now() - 3_600_000).toISOString();
+  const { id } = await recordMeeting(service, [email], { startsAt }, as);
   const shown = { status: "MATCHED", deal: { id: encodeId("Deal", before.copy_id, dealId) } };
   expect(await matchOf(id, as)).toEqual(shown);
+  await database.query("UPDATE synced_copy SET probed_at = now()");
+  simulator.log.clear();
   expect((await connect(service, simulator, as)).connection).toMatchObject({ state: "CONNECTED" });
   expect(await matchOf(id, as)).toEqual(shown);
   const after = await presentOf(as);
@@ -92,6 +96,9 @@ test("the same user again: the same copy, readable all the time, with a new cred
   expect(await syncEnds(service, as)).toMatchObject({ state: "SUCCEEDED" });
   expect(await runsOf(as)).toEqual([1, 2].map(() => ({ state: "SUCCEEDED", copy_id: before.copy_id })));
   expect(await copiedIds(database, as.tenant)).toEqual(visibleIds(simulator, owner));
+  // The user may see less than before. Seen red with matched records looked at a day after the last look.
+  const looks = simulator.log.of("GET", "/api/v2/deals").filter(({ query }) => "ids" in query);
+  expect(looks.map(({ query }) => query.ids?.split(","))).toContainEqual(expect.arrayContaining([String(dealId)]));
 });
 
 test("another user of the company: a new copy of what that user sees, and the earlier one is purged", async () => {
