@@ -175,6 +175,17 @@ test("a key that is withdrawn counts for a minute, also for tokens that were bel
   expect(server.requests).toBe(2);
 });
 
+// Seen red with the keys kept until the clock had come so far again.
+test("a key that is withdrawn counts no longer where the clock is set back", async () => {
+  const verify = make();
+  at(10 * FETCH_EVERY_MS);
+  expect(await outcome(verify(await first.sign()))).toBe(200);
+  server.answer = withKeys(second.jwk);
+  at(0);
+  expect(await outcome(verify(await first.sign()))).toBe(401);
+  expect(server.requests).toBe(2);
+});
+
 test("a key that is added is known within a minute, and until then its tokens are refused without asking", async () => {
   const verify = make();
   await verify(await first.sign());
