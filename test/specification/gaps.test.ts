@@ -123,6 +123,14 @@ test("participants that could not be read touch the briefings in which their dea
   expect((await briefingOf(alone, as)).gaps).toMatchObject([gap]);
   expect((await briefingOf("nobody@nowhere.example", as)).gaps).toEqual([]);
   expect((await briefingOf(ghosted.email, as)).gaps).toEqual([]);
+  // Of two such deals it is one gap, since the first of them.
+  const [{ since } = { since: "" }] = (await briefingOf(singleDeal.email, as)).gaps;
+  aheadMs += 3_600_000;
+  const later = simulator.control.add("deal", { title: "Third deal", status: "open", org_id: singleDeal.orgId });
+  simulator.control.setParticipants(later, [singleDeal.personId]);
+  simulator.control.fail({ match: `/api/v1/deals/${later}/participants`, with: { status: 500, body: "" } });
+  await sync(as);
+  expect((await briefingOf(singleDeal.email, as)).gaps).toMatchObject([{ ...gap, count: 2, since }]);
 });
 
 /** What the copy's list is read up to. */
