@@ -148,6 +148,12 @@ test("whatever the CRM sends, what is shown has no tag or attribute outside the 
   );
 }, 300_000);
 
+test.each([1, 300])("what holds no text of a note is shown with none, also as its words: in %i tags", async (depth) => {
+  const holders = ["style", "script", "textarea", "option", "xmp"].map((tag) => `<${tag}>not of the note</${tag}>`);
+  const { text, html, cut } = await showNote(`${"<b>".repeat(depth)}${holders.join("")}the end`);
+  expect([text, html.includes("not of"), cut]).toEqual(["the end", false, depth > 1]);
+});
+
 test.each([
   ["in a tag", `${"a".repeat(95)}<a href="https://x.example">b</a>`, "a".repeat(95)],
   ["in an entity", `${"a".repeat(97)}&notin;`, "a".repeat(97)],
