@@ -60,6 +60,16 @@ describe("what is left for a purpose", () => {
       { remaining: 4_000, spentOnSyncs: 100 },
       [7_352, 7_352, 5_852, 1_500, 3_000, NO_END],
     ],
+    [
+      "participants leave meetings and writes what these have spent",
+      { spentOnMeetings: 500, spentOnWrites: 1_000 },
+      [14_952, 7_452, 4_452, 1_000, 2_500, NO_END],
+    ],
+    [
+      "half of the syncs' share at most: writes alone do not keep them away",
+      { spentOnWrites: 90_000 },
+      [14_952, 7_452, 2_202, 1_500, 3_000, NO_END],
+    ],
     ["below a tenth of the limit only meetings go on", { remaining: 2_999 }, [0, 0, 0, 0, 2_999, NO_END]],
     ["a tenth is not below a tenth", { remaining: 3_000 }, [7_452, 7_452, 5_952, 1_500, 3_000, NO_END]],
     ["meetings go on while something is left", { remaining: 12 }, [0, 0, 0, 0, 12, NO_END]],
@@ -214,6 +224,14 @@ describe("what an answer tells", () => {
     expect(next).toMatchObject({ spentOnSyncs: 10, spentOnWrites: 0, remaining: 29_980, resetSeen: true });
     expect(next.dayBeganAt).toEqual(since(12.1 * HOUR_MS));
     expect(dayEndsAt(next)).toEqual(since(36.1 * HOUR_MS));
+  });
+
+  test("also of a day of which others have spent some, where none was seen to begin in the last twelve hours", () => {
+    const late = (resetSeen: boolean) => told({ ...known, resetSeen }, answered(balance(26_000)));
+    expect(late(true)).toMatchObject({ spentOnSyncs: 10, dayBeganAt: since(12.1 * HOUR_MS) });
+    const early = answered(balance(26_000), { at: since(11 * HOUR_MS) });
+    expect(told(known, early)).toMatchObject({ spentOnSyncs: 10, dayBeganAt: since(11 * HOUR_MS) });
+    expect(told({ ...known, resetSeen: true }, early)).toMatchObject({ spentOnSyncs: 5_000, dayBeganAt: BEGAN });
   });
 
   test("a rise with the limit is a purchase: what was spent stays spent", () => {

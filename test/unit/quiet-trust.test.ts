@@ -200,6 +200,7 @@ test("the words name no contact where there was none, and no age of data that wa
   expect(message({ copy: { readAt: days(2) } })).toBe(
     "The data from the CRM is more than a day old, so nothing can be said about this deal.",
   );
+  expect(judged({ copy: { readAt: days(2) } }).reasons).toMatchObject([{ since: new Date(days(2)), thresholdDays: 1 }]);
 });
 
 test("a close date that was moved later is told with the day of the first move, and since when syncs would have seen one", () => {
