@@ -172,7 +172,8 @@ test("what was done on a day without a time counts from when that day began for 
   const [evening, late] = [midnight + DAY_MS / 6, midnight + DAY_MS * 0.9].map((at) => times.v2Time(at / 1_000));
   control.change("person", personId, { last_outgoing_mail_time: evening });
   const due = { due_date: new Date(midnight).toISOString().slice(0, 10), due_time: "", marked_as_done_time: late };
-  control.add("activity", { type: "call", done: true, deal_id: dealId, person_id: personId, ...due });
+  const call = { type: "call", done: true, deal_id: dealId, person_id: personId, ...due };
+  control.add("activity", call);
   await syncAgain(service, database);
   const { id } = await recordMeeting(service, [email], { startsAt: iso(70) });
   const said = async () => {
@@ -194,6 +195,12 @@ test("what was done on a day without a time counts from when that day began for 
   const { codes, ...rest } = await said();
   expect(codes).not.toContain("GHOSTED");
   expect(rest).toEqual({ last: "ACTIVITY", shown: [["ACTIVITY", 7 * hour], mail] });
+  // What was never due, when it was ticked off. Seen red with that taken for a midnight: nine hours before.
+  control.add("activity", { ...call, due_date: null });
+  await setQuiet(service, { timeZone: "Asia/Tokyo" });
+  await rejudged(service);
+  await syncAgain(service, database);
+  expect((await said()).shown).toContainEqual(["ACTIVITY", DAY_MS * 0.9]);
 });
 
 // Seen red: by the day of UTC.
