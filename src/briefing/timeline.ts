@@ -170,7 +170,8 @@ const DAY_OF_NOW = `CASE WHEN NOT t.due_has_time AND t.due_at <= $4::timestamptz
 
 /**
  * The next planned activity of each deal: the earliest undone one that is due at or after `now`, or where it has no time on
- * this day of the zone that silence is judged in. What is overdue is not next.
+ * this day of the zone that silence is judged in. What is overdue is not next. Deal by deal: for an ANY, PostgreSQL 15 went
+ * through all that the copy has planned or done.
  */
 export async function readNextActivities(
   { tenantId, copyId, entities }: CopyScope,

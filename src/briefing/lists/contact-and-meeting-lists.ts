@@ -84,7 +84,8 @@ const COPY = "CASE WHEN m.copy_id IS NULL THEN 0 ELSE m.copy_id END";
 /** SQL: what is shown. A match that was made on another copy than the present one holds no more. */
 const shown = (copy: string, status: string) =>
   `CASE WHEN ${copy} = coalesce((SELECT c.copy_id FROM connection c WHERE c.tenant_id = $1), 0) THEN ${status} ELSE 'PENDING' END`;
-const OF_MEETING = `SELECT ${shown(COPY, "m.status")} FROM meeting_match m WHERE m.tenant_id = $1`;
+const statusOf = (meeting: string) =>
+  `(SELECT ${shown(COPY, "m.status")} FROM meeting_match m WHERE m.tenant_id = $1 AND m.meeting_id = ${meeting}.id)`;
 
 /** What fits, with parameters from $2 on. */
 interface Wanted {
@@ -107,7 +108,7 @@ function wantedBy(filter: MeetingFilter): Wanted {
     (filter.includeCancelled ? "" : ` AND ${meeting}.cancelled_at IS NULL`) +
     (owner ? ` AND ${meeting}.owner_key = ${owner}` : "") +
     // Of one owner there are few beside all of a status, so each is asked for its own.
-    (owner && status ? ` AND (${OF_MEETING} AND m.meeting_id = ${meeting}.id) = ANY (${status})` : "") +
+    (owner && status ? ` AND ${statusOf(meeting)} = ANY (${status})` : "") +
     // Of LIKE and of "> 0" the planner expects few meetings, and so it reads them all to sort those few.
     (text ? ` AND strpos(${meeting}.search_text, ${text}) <> 0` : "");
   return { when, which, status: owner ? null : (status ?? null), parameters };
