@@ -317,6 +317,18 @@ describe("what was chosen, and what was written", () => {
     const again = matchIn({ ...text, choice: { dealId: dealId ?? 0, isThere: true, written: { rule, reason } } });
     expect(again.deal.reason).toBe(`It was the only deal then.${STAYS}`);
   });
+
+  // Seen red: it said for ever that the CRM's lists were being read and that this might change.
+  test("matched while lists were read for the first time, it says no more that this may change", () => {
+    const early = matchIn(world(`${TWO}; D1 of Ada; reading ORGANIZATIONS DEALS`, "ada@acme.de; bob@acme.de")).deal;
+    expect(early.reason).toBe(
+      `${OPEN} The CRM's organizations and deals are being read for the first time, so this may change.`,
+    );
+    const written = { rule: early.rule, reason: early.reason };
+    const later = world(`${TWO}; D1 of Zoe; D2 of Ada`, "ada@acme.de; bob@acme.de");
+    const kept = matchIn({ ...later, choice: { dealId: early.dealId ?? 0, isThere: true, written } }).deal;
+    expect(kept).toMatchObject({ dealId: early.dealId, reason: `${OPEN}${STAYS}` });
+  });
 });
 
 describe("meetings that are moved, or do not take place", () => {

@@ -120,6 +120,8 @@ const notRead = ({ written }: ChoiceFact) =>
 const GONE =
   "The deal that a user chose is not in the connected CRM, or no longer visible there, and no other takes its place.";
 const STAYS = " The match stays as it was when something was written to the CRM for this meeting.";
+/** What was said of a match when something was written, and no longer holds once it stays. */
+const MAY_CHANGE = / The CRM's [a-z, ]+ are being read for the first time, so this may change\./;
 
 /**
  * What the rules say, where a user's choice and what was written stand above them: no other deal ever takes the place of
@@ -141,7 +143,7 @@ function withChoice(match: DealMatch, choice: ChoiceFact | null, isReading: bool
       reason,
     };
   }
-  const words = written ? `${written.reason.replace(STAYS, "")}${STAYS}` : CHOSEN_REASON;
+  const words = written ? `${written.reason.replace(STAYS, "").replace(MAY_CHANGE, "")}${STAYS}` : CHOSEN_REASON;
   const isCandidate = match.candidates.some((candidate) => candidate.dealId === dealId);
   const why = written ? "Something was written to the CRM while the meeting was about it." : "A user chose it.";
   const candidates = isCandidate ? match.candidates : [...match.candidates, { dealId, reason: why }];
