@@ -46,6 +46,14 @@ test("a board's address says what is wished, and says it back; what makes no sen
   expect(board.filterOf(board.readWishes("?min=100"))).not.toHaveProperty("minValue");
 });
 
+// Seen red: with ?verdict=COOLING and nothing cooling, "No deal has gone quiet" beside ghosted deals that were not asked for.
+test("that no deal is quiet is said by who has asked for all that are, and by nobody else", () => {
+  const isNarrowed = (search: string) => board.isNarrowed(board.readWishes(search));
+  expect(["", "?verdict=GHOSTED,QUIET,COOLING", "?order=VALUE_DESC"].map(isNarrowed)).toEqual([false, false, false]);
+  const narrower = ["?verdict=COOLING", "?verdict=GHOSTED", "?verdict=UNKNOWN", "?owner=u1", "?snoozed=1"];
+  expect(narrower.map(isNarrowed)).toEqual(narrower.map(() => true));
+});
+
 test("what makes the verdict is the strongest reason", () => {
   const reasons = [reason("NO_RECENT_ACTIVITY", 14), reason("GHOSTED", 7), reason("NO_NEXT_STEP", 3)];
   const of = (verdict: "GHOSTED" | "QUIET" | "COOLING") => byStrength({ ...deal("d", 1).quiet, verdict, reasons });

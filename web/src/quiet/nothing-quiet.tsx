@@ -18,7 +18,7 @@ export function NothingQuiet({ connection, narrowed }: { connection: FreshnessFr
   if (narrowed) {
     return (
       <Empty title="No deal fits">
-        <p className="muted">Deals that others have may be quiet nevertheless.</p>
+        <p className="muted">Other deals may be quiet nevertheless.</p>
         <Link href="/quiet" className="button">
           Show all quiet deals
         </Link>

@@ -71,5 +71,8 @@ export function filterOf({ verdicts, ownerId, pipelineId, stageId, least, curren
   };
 }
 
-export const isNarrowed = ({ ownerId, pipelineId, stageId, least, snoozed }: Wishes): boolean =>
-  [ownerId, pipelineId, stageId, least].some((wish) => wish !== null) || snoozed;
+/** Whether there may be quiet deals that are not asked for. */
+export const isNarrowed = ({ verdicts, ownerId, pipelineId, stageId, least, snoozed }: Wishes): boolean =>
+  [ownerId, pipelineId, stageId, least].some((wish) => wish !== null) ||
+  snoozed ||
+  AT_FIRST.some((verdict) => !verdicts.includes(verdict));
