@@ -138,7 +138,11 @@ describe("What is typed", () => {
       ["1,200.5", "-12.5", "\u2212 7", "12,34,567", "1.2.3", "about 5"].map((typed) => valueFrom("double", [typed])),
     ).toEqual(["1200.5", "-12.5", "-7", "1234567", "1.2.3", "about 5"]);
     expect(valueFrom("daterange", ["2026-11-20", "2026-12-20"])).toEqual({ value: "2026-11-20", until: "2026-12-20" });
-    expect(valueFrom("set", ["1", "3"])).toEqual(["1", "3"]);
+    // As numbers: a text may be the label of one option and the id of another.
+    expect(valueFrom("set", ["1", "3"])).toEqual([1, 3]);
+    expect(valueFrom("enum", ["101"])).toBe(101);
+    expect(valueFrom("enum", ["open"])).toBe("open");
+    expect(valueFrom("enum", [])).toBeUndefined();
     expect(valueFrom("set", [])).toBeUndefined();
   });
 

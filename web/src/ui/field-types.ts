@@ -39,7 +39,9 @@ export function valueFrom(type: string | null, parts: readonly string[]): unknow
   const [first = "", second = ""] = parts.map((part) => part.trim());
   switch (fieldKind(type).input) {
     case "choices":
-      return parts.length > 0 ? parts : undefined;
+      return parts.length > 0 ? parts.map(optionOf) : undefined;
+    case "choice":
+      return first ? optionOf(first) : undefined;
     case "number":
       return asNumber(first) || undefined;
     case "amount":
@@ -51,6 +53,9 @@ export function valueFrom(type: string | null, parts: readonly string[]): unknow
       return first || undefined;
   }
 }
+
+/** An option's id: as text it may be the label of another option as well, and a number is none. */
+const optionOf = (id: string): number | string => (/^[1-9]\d{0,14}$/.test(id) ? Number(id) : id);
 
 /** As the browser's language writes it, for the service; what is no number goes as it is, and the service says what is expected. */
 export const asNumber = (typed: string): string => decimalOf(typed) ?? typed.trim();
