@@ -6,7 +6,7 @@ import { DatabaseRoleError, needsOperator } from "../database/errors";
 import { aheadOf, SECOND_MS, systemClock } from "../platform/clock";
 import { codeOf, messageOf } from "../platform/errors";
 import { type EncryptionKey, Keyring, keyIdOf, UnsealError } from "../platform/keyring";
-import { PRESENT_SERVER } from "../writeback/look-ups";
+import { PRESENT_SERVER, UNSETTLED } from "../writeback/look-ups";
 
 /** ok: as it should be; warning: it works, and someone should know; fault: it does not work, or not safely. */
 export type Level = "ok" | "warning" | "fault";
@@ -354,15 +354,9 @@ const ILL_JOBS = {
 };
 
 async function checkWrites(look: Look): Promise<Finding> {
-  const [found] = await look.rows<{ count: number }>(
-    `SELECT count(*)::int AS count FROM (
-       SELECT requested_at FROM note_write WHERE state = 'UNKNOWN'
-       UNION ALL SELECT requested_at FROM field_write WHERE state = 'UNKNOWN') w
-     WHERE requested_at < now() - interval '1 hour'`,
-  );
-  if (!found?.count) return ok("writes: none is UNKNOWN for more than an hour");
-  const todo =
-    "they are looked for and never sent again; where the CRM is connected, look at its record by the reference";
+  const [found] = await look.rows<{ count: number }>(UNSETTLED);
+  if (!found?.count) return ok("writes: none that is looked for is UNKNOWN for more than an hour");
+  const todo = "they are looked for and never sent again; look at the CRM's record by the reference";
   return warning(`writes: ${found.count} are UNKNOWN for more than an hour`, todo);
 }
 

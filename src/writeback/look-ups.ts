@@ -206,13 +206,11 @@ const NOTE_SERVER = "INSERT INTO server_timeline (id, seen_at) VALUES ($1, $2) O
 /** Look-ups settle most within minutes; one that takes longer is for somebody to look at. */
 const IS_LATE = "w.state = 'UNKNOWN' AND w.next_look_up_at IS NOT NULL AND w.requested_at < now() - interval '1 hour'";
 
-/** Writes whose answer was lost, and which are looked up for too long. */
+/** SQL: writes whose answer was lost, and which are looked up for too long. */
+export const UNSETTLED = `SELECT (SELECT count(*) FROM note_write w ${WHILE_CONNECTED} WHERE ${IS_LATE})::int
+  + (SELECT count(*) FROM field_write w ${WHILE_CONNECTED} WHERE ${IS_LATE})::int AS count`;
+
 export async function countUnsettled(database: Database): Promise<number> {
-  const [found] = await database.acrossTenants<{ count: number }>(
-    `SELECT (SELECT count(*) FROM note_write w ${WHILE_CONNECTED} WHERE ${IS_LATE})::int
-       + (SELECT count(*) FROM field_write w ${WHILE_CONNECTED} WHERE ${IS_LATE})::int AS count`,
-    [],
-    { count: "number" },
-  );
+  const [found] = await database.acrossTenants<{ count: number }>(UNSETTLED, [], { count: "number" });
   return found?.count ?? 0;
 }

@@ -1,4 +1,7 @@
 import { freePort } from "../../src/database/embedded/programs";
+import { lineOf } from "../../src/operator/checks";
+import { examine } from "../../src/operator/doctor";
+import { readConfig } from "../../src/platform/config";
 import { writeNote } from "../support/notes";
 import type { Service } from "../support/service";
 import { subscribe } from "../support/sockets";
@@ -68,7 +71,8 @@ test("a first list that does not end is told by how long it goes on, beside the 
   expect(await goesOn()).toBe(0);
 });
 
-// Seen red: it stayed for good for a receipt of a tenant that had left, and for one that nobody looks for any more.
+// Seen red: it stayed for good for a receipt of a tenant that had left, and for one that nobody looks for any more; in the
+// gauge, and in doctor.
 test("a write is unsettled for so long as it is looked for", async () => {
   const as = { tenant: "initech" };
   await connect(service, simulator, as);
@@ -79,7 +83,11 @@ test("a write is unsettled for so long as it is looked for", async () => {
   const leave = (next: string) =>
     database.query(`UPDATE note_write SET state = 'UNKNOWN', crm_note_id = NULL, settled_at = NULL, requested_at = now() - interval '2 hours',
       sent_at = now() - interval '2 hours', next_look_up_at = ${next}`);
-  const unsettled = () => metric("crm_writes_unsettled");
+  const unsettled = async () => {
+    const said = (await examine(() => readConfig(world.environment))).map(lineOf).join("\n");
+    expect(said).toMatch((await metric("crm_writes_unsettled")) > 0 ? /writes: 1 are UNKNOWN/ : /^ok +writes: none /m);
+    return metric("crm_writes_unsettled");
+  };
   await leave("now() + interval '1 hour'");
   expect(await unsettled()).toBe(1);
   await leave("NULL");
