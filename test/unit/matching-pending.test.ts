@@ -3,16 +3,16 @@ import { matchIn, world } from "../support/matching-world";
 test.each([
   [
     "reading PERSONS DEALS",
-    "PENDING: The CRM's persons and deals are being read for the first time; the meeting is matched again then.",
+    "PENDING: The CRM's persons and deals have not been read to their end yet; the meeting is matched again then.",
   ],
   [
     "Ada = ada@acme.de; D1 of Ada; reading DEALS",
-    "MATCHED: It is the only deal of the attendees that was open when the meeting began. The CRM's deals are being read for the first time, so this may change.",
+    "MATCHED: It is the only deal of the attendees that was open when the meeting began. The CRM's deals have not been read to their end yet, so this may change.",
   ],
   ["Ada = ada@acme.de; D1 of Ada; D2 of Ada; chosen D2; reading DEALS", "MATCHED: A user chose this deal."],
   [
     "Ada = ada@acme.de; reading DEALS",
-    "PENDING: The CRM's deals are being read for the first time; the meeting is matched again then.",
+    "PENDING: The CRM's deals have not been read to their end yet; the meeting is matched again then.",
   ],
   [
     "Ada = ada@acme.de; chosen D9 gone; reading DEALS",
@@ -29,7 +29,7 @@ test("an attendee whom the CRM may still bring is PENDING, and what free mail st
   const { attendees } = matchIn(world(crm, "new@other.de; kim@gmail.com; no-reply@acme.de; anna@seller.de"));
   const words = attendees.map(({ status, organizationStatus }) => `${status} ${organizationStatus}`);
   expect(words).toEqual(["PENDING PENDING", "MATCHED NONE", "NONE NONE", "NONE NONE"]);
-  const again = "The CRM's persons and organizations are being read for the first time; it is looked up again then.";
+  const again = "The CRM's persons and organizations have not been read to their end yet; it is looked up again then.";
   expect([attendees[0]?.reason, attendees[0]?.organizationReason, attendees[1]?.organizationReason]).toEqual([
     again,
     again,

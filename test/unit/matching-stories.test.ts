@@ -322,7 +322,7 @@ describe("what was chosen, and what was written", () => {
   test("matched while lists were read for the first time, it says no more that this may change", () => {
     const early = matchIn(world(`${TWO}; D1 of Ada; reading ORGANIZATIONS DEALS`, "ada@acme.de; bob@acme.de")).deal;
     expect(early.reason).toBe(
-      `${OPEN} The CRM's organizations and deals are being read for the first time, so this may change.`,
+      `${OPEN} The CRM's organizations and deals have not been read to their end yet, so this may change.`,
     );
     const written = { rule: early.rule, reason: early.reason };
     const later = world(`${TWO}; D1 of Zoe; D2 of Ada`, "ada@acme.de; bob@acme.de");

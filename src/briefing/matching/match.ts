@@ -121,7 +121,7 @@ const GONE =
   "The deal that a user chose is not in the connected CRM, or no longer visible there, and no other takes its place.";
 const STAYS = " The match stays as it was when something was written to the CRM for this meeting.";
 /** What was said of a match when something was written, and no longer holds once it stays. */
-const MAY_CHANGE = / The CRM's [a-z, ]+ are being read for the first time, so this may change\./;
+const MAY_CHANGE = / The CRM's [a-z, ]+ have not been read to their end yet, so this may change\./;
 
 /**
  * What the rules say, where a user's choice and what was written stand above them: no other deal ever takes the place of
@@ -165,7 +165,7 @@ export const NOT_CONNECTED = "No CRM is connected. The meeting is matched when o
 
 const ALL_OF = new Intl.ListFormat("en-GB");
 const being = (lists: readonly MatchedList[]) =>
-  `The CRM's ${ALL_OF.format(lists).toLowerCase()} are being read for the first time`;
+  `The CRM's ${ALL_OF.format(lists).toLowerCase()} have not been read to their end yet`;
 
 function pendingAttendee(attendee: AttendeeMatch, unread: readonly MatchedList[]): AttendeeMatch {
   const again = `${being(unread)}; it is looked up again then.`;
