@@ -1483,7 +1483,7 @@ export const BriefingDocument = gql`
       timeline(first: 50) {
         ...Contact
       }
-      changes(first: 20) {
+      changes(first: 50) {
         kind
         from
         to

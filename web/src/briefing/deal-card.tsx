@@ -32,9 +32,7 @@ export function DealCard({ deal, meeting, onChange }: { deal: Deal; meeting: Mee
         {rule === "CHOSEN" && <TakeBack meetingId={meeting.id} onDone={onChange} />}
       </div>
       {!deal.participantsKnown && (
-        <p className="small tone-warn notice">
-          The participants of this deal could not be read, so people may be missing.
-        </p>
+        <p className="small tone-warn notice">Who takes part in this deal is not known, so people may be missing.</p>
       )}
     </Card>
   );

@@ -10,6 +10,13 @@ const SIDE = { BUYER: "buyer", SELLER: "our side", IGNORED: "left out" } as cons
 /** Of a town hall the first; the others are there for who looks for them. */
 const SHORT = 8;
 
+/** Why no attendee is shown as a person of the CRM. */
+function nobody({ cancelledAt, attendees }: Meeting): string {
+  if (cancelledAt) return "Nobody is looked up for a meeting that was cancelled.";
+  const isOpen = attendees.some(({ match }) => match.status === "PENDING");
+  return isOpen ? "Who the attendees are in the CRM is not known yet." : "No attendee is a known person of the CRM.";
+}
+
 /** The known people first, who spoke last before the others, then who else was there and why they are not known. */
 export function Attendees({ meeting, briefing }: { meeting: Meeting; briefing: Briefing }) {
   const [all, showAll] = useState(false);
@@ -18,7 +25,7 @@ export function Attendees({ meeting, briefing }: { meeting: Meeting; briefing: B
   const shown = all ? persons : persons.slice(0, SHORT);
   return (
     <Card title="People">
-      {persons.length === 0 && <p className="muted">No attendee is a known person of the CRM.</p>}
+      {persons.length === 0 && <p className="muted">{nobody(meeting)}</p>}
       <ul className="stack">
         {shown.map(({ person, last }) => (
           <li key={person.id}>

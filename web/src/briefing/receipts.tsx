@@ -33,27 +33,23 @@ interface ReceiptProps {
 export function Receipt({ write, mappings = [], children }: ReceiptProps) {
   const { state, requestedAt, requestedBy, error } = write;
   const { text, tone } = WRITE_STATE[state];
-  const what = write.__typename === "NoteWrite" ? "note" : "value";
+  const isNote = write.__typename === "NoteWrite";
   return (
     <>
       <div>
         <p>
           <RecordName write={write} />{" "}
           <span className="small muted breakable">
-            {write.__typename === "NoteWrite" ? write.reference : `field ${fieldName(write, mappings)}`}
+            {isNote ? write.reference : `field ${fieldName(write, mappings)}`}
           </span>
         </p>
         <p className="small muted">
           <When at={requestedAt} />, by <bdi>{requestedBy}</bdi>
         </p>
         {children}
-        {state === "UNKNOWN" && (
-          <p className="small">
-            The CRM's answer was lost, so the {what} may be there or not. The service looks it up, and never sends it
-            again by itself. Do not write it a second time before this is settled.
-          </p>
-        )}
-        {state === "FAILED" && error && <p className="small">{error.message}</p>}
+        {error && <p className="small">{error.message}</p>}
+        {state === "UNKNOWN" && !error && <p className="small">It is being sent, and nothing is known of it yet.</p>}
+        {state === "UNKNOWN" && isNote && <p className="small">Written again, it may be there twice.</p>}
       </div>
       <Badge tone={tone}>{text}</Badge>
     </>

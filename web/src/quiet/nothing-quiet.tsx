@@ -15,6 +15,14 @@ export function NothingQuiet({ connection, narrowed }: { connection: FreshnessFr
       </Empty>
     );
   }
+  const { lastSuccessAt, matching } = connection.sync;
+  if (lastSuccessAt === null || matching !== null) {
+    return (
+      <Empty title="Whether deals have gone quiet is not known yet">
+        <p className="muted">The CRM's data has not been read and matched to its end.</p>
+      </Empty>
+    );
+  }
   if (narrowed) {
     return (
       <Empty title="No deal fits">
@@ -25,7 +33,7 @@ export function NothingQuiet({ connection, narrowed }: { connection: FreshnessFr
       </Empty>
     );
   }
-  if (isStale(connection.sync.lastSuccessAt)) {
+  if (isStale(lastSuccessAt)) {
     return (
       <Empty title="Whether deals have gone quiet is not known">
         <p className="muted">The copy of the CRM's data is too old to say it of any deal.</p>

@@ -53,6 +53,7 @@ function ConfirmDisconnect({ connection, onDone, onClose }: ConfirmDisconnectPro
         <ul className="bullets">
           <li>the access that {connection.boundUserName ?? "the user"} gave to the service</li>
           <li>the synced copy: deals, people, organizations, activities and notes</li>
+          <li>which fields were nominated, and which deals were snoozed and why</li>
         </ul>
         <h3>Stays</h3>
         <ul className="bullets">

@@ -8,13 +8,13 @@ import type { QuietVerdict } from "../api/operations.generated";
 export type Tone = "ok" | "warn" | "bad" | "gone" | "info" | "plain";
 
 export const VERDICT: Record<QuietVerdict, { text: string; tone: Tone; meaning: string }> = {
-  ACTIVE: { text: "Active", tone: "ok", meaning: "There is contact with the buyer, or a next step is planned." },
+  ACTIVE: { text: "Active", tone: "ok", meaning: "Nothing speaks of silence." },
   COOLING: {
     text: "Cooling",
     tone: "warn",
     meaning: "Contact thins out, nothing is planned, or the deal stands still.",
   },
-  QUIET: { text: "Quiet", tone: "bad", meaning: "There has been no contact for long, and nothing is planned." },
-  GHOSTED: { text: "Ghosted", tone: "gone", meaning: "The buyer does not answer, and nothing is planned." },
-  UNKNOWN: { text: "Not known", tone: "plain", meaning: "The data is too old to say anything." },
+  QUIET: { text: "Quiet", tone: "bad", meaning: "There has been no contact for long, and nothing is planned soon." },
+  GHOSTED: { text: "Ghosted", tone: "gone", meaning: "The buyer does not answer, and nothing is planned soon." },
+  UNKNOWN: { text: "Not known", tone: "plain", meaning: "No data is fresh enough to say anything." },
 };
