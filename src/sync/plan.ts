@@ -201,11 +201,12 @@ export function longestWaitMs(intervalMs: number): number {
 
 /**
  * Everything once in a while, to find what is gone, and a day after much was gone, to find what is back; else what changed.
- * The list that was read whole last counts: one that cannot be read would else make every run a reconciling one.
+ * The list that was read whole last counts: one that cannot be read would else make every run a reconciling one. Nor
+ * does one count of which much was gone, while it is being walked or cannot be.
  */
 export function dueKind(lists: Lists, now: Date, everyMs: number): SyncKind {
   const wholes = RECONCILED.flatMap((list) => lists.get(list)?.wholeAt ?? []).map((at) => believed(at, now));
-  const wasMuchGone = [...lists.values()].some(({ muchGone }) => muchGone);
+  const wasMuchGone = [...lists.values()].some(({ muchGone, isOpen }) => muchGone && !isOpen);
   const apartMs = wasMuchGone ? Math.min(everyMs, DAY_MS) : everyMs;
   const isDue = everyMs > 0 && wholes.length > 0 && now.getTime() - Math.max(...wholes) >= apartMs;
   return isDue ? "RECONCILE" : "INCREMENTAL";

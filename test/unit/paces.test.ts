@@ -169,6 +169,13 @@ test.each([
   );
 });
 
+// Seen red: all lists were walked whole each day, for as long as that one could not be read.
+test("a list of which much was gone, and that its next walk cannot read, has the others walked no more for it", () => {
+  const unread = (days: number) => ({ PERSONS: { wholeAt: ago(days * 24 * 60), muchGone: true, isOpen: true } });
+  expect(dueKind(listsOf({ wholeAt: ago(25 * 60) }, unread(2)), now, 30 * DAY)).toBe("INCREMENTAL");
+  expect(dueKind(listsOf({ wholeAt: ago(30 * 24 * 60) }, unread(31)), now, 30 * DAY)).toBe("RECONCILE");
+});
+
 test("a list that cannot be read does not make every run a reconciling one, nor does a first sync under way", () => {
   const unread = { PERSONS: { wholeAt: ago(40 * 24 * 60) } };
   expect(dueKind(listsOf({}, unread), now, 30 * DAY)).toBe("INCREMENTAL");
