@@ -1,6 +1,6 @@
 import type { Database, TenantScope } from "../database/database";
 import { type ListOrder, type Page, type PageRequest, readPage } from "../database/keyset";
-import { type Ids, oneByOne, rowsById } from "../database/rows";
+import { type Ids, oneByOne, rowsById, rowsOf } from "../database/rows";
 import { forgetOld } from "../database/upsert";
 import { type SyncResource, SyncRunRow, type SyncState, SyncStepRow } from "../entities/sync-run";
 import { DAY_MS } from "../platform/clock";
@@ -44,8 +44,8 @@ export async function readRunStatus({ tenantId, entities }: TenantScope, copyId:
   const newest = await entities(
     SyncRunRow,
     `SELECT r.* FROM unnest($3::text[]) AS one (state) CROSS JOIN LATERAL (
-       SELECT * FROM sync_run t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.state = one.state
-       ORDER BY t.queued_at DESC LIMIT 1) r ORDER BY r.queued_at DESC`,
+       SELECT * FROM ${rowsOf("sync_run", "state", "one.state", "t.state DESC, t.queued_at DESC")} t LIMIT 1) r
+     ORDER BY r.queued_at DESC`,
     [tenantId, copyId, STATES],
   );
   return {

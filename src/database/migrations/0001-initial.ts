@@ -355,8 +355,8 @@ END $$;
 /**
  * Plans are kept for tenants of every size, and are made for one that has a twentieth of all rows: what is fast there is fast in
  * a small one. For the average among thousands of tiny ones PostgreSQL would read all that a large one has. Nor does it know that
- * a copy is of one tenant: it takes both for a condition that hardly any row meets. And an owner has a hundredth of the meetings:
- * where there is but one, those of another would be looked for among all. Takes effect with the next ANALYZE.
+ * a copy is of one tenant: it takes both for a condition that hardly any row meets. And a user has a hundredth of the meetings and
+ * writes: where there is but one, those of another would be looked for among all. Takes effect with the next ANALYZE.
  */
 const LARGE_TENANTS = `
 DO $$
@@ -372,7 +372,8 @@ BEGIN
     EXECUTE format('CREATE STATISTICS %I (dependencies) ON tenant_id, copy_id FROM %I', t.name || '_copy_of_tenant', t.name);
   END LOOP;
 END $$;
-ALTER TABLE meeting ALTER owner_key SET (n_distinct = 100);
+ALTER TABLE meeting ALTER owner_key SET (n_distinct = 100); ALTER TABLE note_write ALTER requested_by SET (n_distinct = 100);
+ALTER TABLE field_write ALTER requested_by SET (n_distinct = 100);
 `;
 
 const MADE = [NOBODYS, CONNECTION_TABLES, AUDIT_TABLE, MEETING_TABLES, SYNCED_TABLES];
