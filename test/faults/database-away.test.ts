@@ -136,13 +136,14 @@ test.each(Object.keys(AWAY))(
     expect(await connect(service, simulator)).toHaveProperty("connection");
     await syncEnds(service);
     await inDatabase("UPDATE credential SET access_token_asked_at = now() - interval '1 hour'");
-    simulator.control.fail({ match: "/oauth/token", times: 1, with: { kind: "delay", ms: 1_500 } });
+    const letGo = simulator.control.fail({ match: "/oauth/token", times: 1, with: { kind: "hang" } });
     const asked = () => simulator.log.of("POST", "/oauth/token").length;
     const before = asked();
     await ask(SYNC);
     await until("the CRM is asked", async () => asked() > before);
     const said = program.output().length;
     await goes?.();
+    letGo();
     const LINE = "a renewed token could not be stored yet";
     await until("it is told", async () => program.output().slice(said).includes(LINE));
     await sleep(1_000);
