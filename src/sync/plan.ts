@@ -18,7 +18,7 @@ const LONGEST_REST_MS = DAY_MS;
 const SLOW: ReadonlySet<SyncResource> = new Set(["USERS", "PIPELINES", "STAGES"]);
 const SLOW_MS = 4 * HOUR_MS;
 /** They name each other, so they are read together: a new deal without its person would be of nobody. */
-const TOGETHER: readonly ListResource[] = ["ORGANIZATIONS", "PERSONS", "DEALS"];
+export const TOGETHER: readonly ListResource[] = ["ORGANIZATIONS", "PERSONS", "DEALS"];
 const READ: readonly ListResource[] = ["USERS", "PIPELINES", "STAGES", ...TOGETHER, "ACTIVITIES", "NOTES"];
 /** Those that are read whole for nothing else than to find what is gone. */
 const RECONCILED: readonly ListResource[] = ["ORGANIZATIONS", "PERSONS", "ACTIVITIES", "NOTES"];
@@ -47,7 +47,7 @@ export const PRICE_OF_MEETING = ADDRESSES.activities.price + ADDRESSES.notes.pri
 /** Where the CRM's company is short of tokens and nothing says until when, it is asked again after this. */
 export const SHORT_MS = HOUR_MS;
 /** Between the two looks that show that a record is gone. */
-const SECOND_LOOK_MS = 10 * MINUTE_MS;
+export const SECOND_LOOK_MS = 10 * MINUTE_MS;
 /** Walking the deals whole, for what they do not tell as a change, costs this share of a day's allowance at most. */
 const WHOLE_DEALS_SHARE = 1 / 50;
 

@@ -41,11 +41,14 @@ const ORPHANS = `
   )
   SELECT tenant_id AS "tenantId", id AS "runId" FROM late
   WHERE state = 'RUNNING' OR NOT ${hasLiveJob(SYNC_RUN, "late.id", "$1")}`;
-/** Connections whose run was to be made before $1, or is planned for after $2, as no clock that is right would do. */
+/**
+ * Connections whose run was to be made before $1, or is planned for after $2, as no clock that is right would do; and where
+ * $3 those without a plan, which were made while there was no interval.
+ */
 const MISSED = `
   WITH due AS MATERIALIZED (
     SELECT tenant_id, next_sync_at > $2 AS astray FROM connection c
-    WHERE state = 'CONNECTED' AND next_sync_at NOT BETWEEN $1 AND $2
+    WHERE state = 'CONNECTED' AND (next_sync_at NOT BETWEEN $1 AND $2 OR next_sync_at IS NULL AND $3)
       AND NOT EXISTS (SELECT 1 FROM sync_run r WHERE r.tenant_id = c.tenant_id AND r.state IN ('QUEUED', 'RUNNING'))
   )
   SELECT tenant_id AS "tenantId" FROM due WHERE astray OR NOT ${hasLiveJob(SYNC_DUE, "due.tenant_id", "$1")}`;
@@ -204,7 +207,7 @@ export class Schedule {
     const orphans = await database.acrossTenants<RunRef>(ORPHANS, [since, soon], ORPHAN);
     await forEachLogged(orphans, takeOver, logger);
     const latest = new Date(now.getTime() + plan.longestWaitMs(intervalMs));
-    await forEachLogged(await tenants(MISSED, [since, latest]), makeUpFor, logger);
+    await forEachLogged(await tenants(MISSED, [since, latest, intervalMs > 0]), makeUpFor, logger);
     if (intervalMs === 0) return;
     const lately = new Date(now.getTime() - plan.APART_MS);
     const meeting = await tenants(rows.TENANTS_WITH_MEETINGS_SOON, [...rows.soonAt(now), lately]);
@@ -226,6 +229,10 @@ export class Schedule {
     const resources = new Set<SyncResource>(kind === "RECONCILE" ? SYNC_RESOURCES : due);
     if (due.length > 0 || may.ask) resources.add("DEAL_PARTICIPANTS");
     if (meetings.length > 0) for (const list of rows.MEETING_LISTS) resources.add(list);
+    // What was missed is looked at again with the deals, and this run may have been planned for that.
+    const missedAt = may.read ? await rows.lastMissedAt(copy) : null;
+    if (missedAt && plan.ageOf(missedAt, now) >= plan.SECOND_LOOK_MS)
+      for (const list of plan.TOGETHER) resources.add(list);
     if (resources.size === 0) return false;
     await rows.enqueueRun(copy, copy.copyId, kind, now, [...resources]);
     return true;

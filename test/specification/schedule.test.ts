@@ -10,9 +10,8 @@ import { copiedIds, visibleIds } from "../support/copy";
 import { connect, dataOf, recordMeeting, syncEnds } from "../support/stories";
 import { useService } from "../support/world";
 
-// Seen red with: users, pipelines and stages always due; roles and the member's minute not asked; a budget not asked; a
-// start that is recorded anew and clears nothing; runs for one meeting without a pause; the same user's new authorization
-// reading only what changed; a 429 that plans the next run at the interval.
+// Seen red with: small lists always due; roles, the member's minute, a budget not asked; a start that is recorded anew and
+// clears nothing; runs for a meeting without a pause; a new authorization reading only changes; a 429 without a wait.
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -102,6 +101,32 @@ test("where nothing is due no run is made, and the next one is planned anew", as
   expect(await runsOf(as)).toHaveLength(1);
   expect(minutesUntil((await connectionOf(as)).next_sync_at)).toBeGreaterThan(13);
   expect(asked()).toEqual([]);
+});
+
+// Seen red: no run was made for it, and the lists were read ten minutes late, for the next one was planned anew.
+test("what was missed has its second look ten minutes later, with the lists of that run", async () => {
+  const as = await connected();
+  const tenantId = await database.tenantId(as.tenant);
+  const miss =
+    "INSERT INTO missed_record SELECT tenant_id, copy_id, 'DEALS', 1, $2 FROM connection WHERE tenant_id = $1";
+  await database.query(miss, [tenantId, clock()]);
+  later(9 * MINUTE);
+  await due(as);
+  expect(await runsOf(as)).toHaveLength(1);
+  later(MINUTE);
+  await due(as);
+  expect(await syncEnds(service, as)).toMatchObject({ state: "SUCCEEDED" });
+  expect(asked()).toEqual(expect.arrayContaining(["/api/v2/organizations", "/api/v2/persons", "/api/v2/deals"]));
+  expect(await database.query("SELECT 1 FROM missed_record WHERE tenant_id = $1", [tenantId])).toEqual([]);
+});
+
+// Seen red: who set an interval where there was none had no run until somebody asked for one.
+test("a connection that has no plan for its next run gets one", async () => {
+  const as = await connected();
+  await database.query("UPDATE connection SET next_sync_at = NULL");
+  await database.query("SELECT graphile_worker.remove_job(key) FROM graphile_worker.jobs WHERE key LIKE 'sync_due:%'");
+  await schedule.sweep();
+  expect((await connectionOf(as)).next_sync_at).not.toBeNull();
 });
 
 // Seen red: in a document whose mutation before had shown the connection, it was shown as it was before the run.
