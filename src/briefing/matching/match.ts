@@ -120,8 +120,9 @@ const notRead = ({ written }: ChoiceFact) =>
 const GONE =
   "The deal that a user chose is not in the connected CRM, or no longer visible there, and no other takes its place.";
 const STAYS = " The match stays as it was when something was written to the CRM for this meeting.";
+const UNREAD = "have not been read to their end yet";
 /** What was said of a match when something was written, and no longer holds once it stays. */
-const MAY_CHANGE = / The CRM's [a-z, ]+ have not been read to their end yet, so this may change\./;
+const MAY_CHANGE = new RegExp(` The CRM's [a-z, ]+ ${UNREAD}, so this may change\\.`);
 
 /**
  * What the rules say, where a user's choice and what was written stand above them: no other deal ever takes the place of
@@ -164,11 +165,10 @@ const withoutChoice = (match: DealMatch, { written }: ChoiceFact): DealMatch => 
 export const NOT_CONNECTED = "No CRM is connected. The meeting is matched when one is.";
 
 const ALL_OF = new Intl.ListFormat("en-GB");
-const being = (lists: readonly MatchedList[]) =>
-  `The CRM's ${ALL_OF.format(lists).toLowerCase()} have not been read to their end yet`;
+const notReadYet = (lists: readonly MatchedList[]) => `The CRM's ${ALL_OF.format(lists).toLowerCase()} ${UNREAD}`;
 
 function pendingAttendee(attendee: AttendeeMatch, unread: readonly MatchedList[]): AttendeeMatch {
-  const again = `${being(unread)}; it is looked up again then.`;
+  const again = `${notReadYet(unread)}; it is looked up again then.`;
   return unread.length === 0 ? attendee : pendingFor(attendee, again);
 }
 
@@ -188,8 +188,8 @@ function pendingFor(attendee: AttendeeMatch, reason: string): AttendeeMatch {
 function pendingDeal(deal: DealMatch, unread: readonly MatchedList[]): DealMatch {
   if (unread.length === 0) return deal;
   return deal.status === "NONE"
-    ? { ...deal, status: "PENDING", reason: `${being(unread)}; the meeting is matched again then.` }
-    : { ...deal, reason: `${deal.reason} ${being(unread)}, so this may change.` };
+    ? { ...deal, status: "PENDING", reason: `${notReadYet(unread)}; the meeting is matched again then.` }
+    : { ...deal, reason: `${deal.reason} ${notReadYet(unread)}, so this may change.` };
 }
 
 /** Who is ours and who is ignored can be told without a CRM; of anybody else nothing is known, not even an absence. */

@@ -1,4 +1,5 @@
 import type { FreshnessFragment, MeetingLineFragment } from "../api/operations.generated";
+import { isFirstRead } from "../ui/first-read";
 import { type Tone, VERDICT } from "../ui/tones";
 import { counted } from "../ui/words";
 
@@ -22,6 +23,6 @@ export function aboutOf({ match, cancelledAt }: Of, { state, sync }: FreshnessFr
     const text = `${counted(candidates.length, "deal")} to choose from`;
     return { deal: null, badge: { text, tone: "warn" }, instead: null };
   }
-  const isOpen = status === "PENDING" || sync.matching !== null || sync.lastSuccessAt === null;
+  const isOpen = status === "PENDING" || isFirstRead(sync);
   return { deal: null, badge: null, instead: isOpen ? "Not matched yet" : "No deal" };
 }

@@ -1,5 +1,6 @@
 import { Link } from "wouter";
 import type { FreshnessFragment } from "../api/operations.generated";
+import { isFirstRead } from "../ui/first-read";
 import { isStale } from "../ui/freshness";
 import { Empty } from "../ui/parts";
 
@@ -15,8 +16,7 @@ export function NothingQuiet({ connection, narrowed }: { connection: FreshnessFr
       </Empty>
     );
   }
-  const { lastSuccessAt, matching } = connection.sync;
-  if (lastSuccessAt === null || matching !== null) {
+  if (isFirstRead(connection.sync)) {
     return (
       <Empty title="Whether deals have gone quiet is not known yet">
         <p className="muted">The CRM's data has not been read and matched to its end.</p>
@@ -33,7 +33,7 @@ export function NothingQuiet({ connection, narrowed }: { connection: FreshnessFr
       </Empty>
     );
   }
-  if (isStale(lastSuccessAt)) {
+  if (isStale(connection.sync.lastSuccessAt)) {
     return (
       <Empty title="Whether deals have gone quiet is not known">
         <p className="muted">The copy of the CRM's data is too old to say it of any deal.</p>

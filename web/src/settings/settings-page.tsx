@@ -1,5 +1,6 @@
 import { useState } from "react";
 import { useIsLive } from "../api/liveness";
+import { isFirstRead } from "../ui/first-read";
 import { PageHead } from "../ui/page";
 import { Badge, Loading, Notice } from "../ui/parts";
 import { Problem } from "../ui/problem";
@@ -75,8 +76,7 @@ function Body({ viewer, connection, run, welcome }: BodyProps) {
   if (connection.state === "NOT_CONNECTED") return <NotConnected viewer={viewer} />;
   const { sync } = connection;
   const isMember = viewer.role === "MEMBER";
-  const isBeginning =
-    connection.state === "CONNECTED" && (welcome || sync.lastSuccessAt === null || sync.matching !== null);
+  const isBeginning = connection.state === "CONNECTED" && (welcome || isFirstRead(sync));
   return (
     <>
       {connection.state === "NEEDS_REAUTHORIZATION" && <Reauthorize viewer={viewer} connection={connection} />}
