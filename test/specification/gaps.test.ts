@@ -201,8 +201,8 @@ test("while the first sync is at work a meeting is told what is still being read
       ),
     ).meeting;
   const early = await told();
-  expect(early.match.reason).toMatch(/persons.* are being read/);
-  expect(early.attendees[0]?.match.reason).toMatch(/persons.* are being read/);
+  expect(early.match.reason).toMatch(/persons.* have not been read to their end yet/);
+  expect(early.attendees[0]?.match.reason).toMatch(/persons.* have not been read to their end yet/);
   expect(await lists()).toContain("PERSONS NOT_READ_YET");
   const briefed = "query ($id: ID!) { briefing(meetingId: $id) { asOf gaps { resource code } } }";
   const { briefing } = dataOf(await service.ask<{ briefing: Briefed }>(briefed, { id: meeting.id }, as));
@@ -214,7 +214,7 @@ test("while the first sync is at work a meeting is told what is still being read
     const now = await told();
     return now.attendees[0]?.match.status === "MATCHED" ? now : null;
   });
-  expect(late.match.reason).not.toMatch(/being read/);
+  expect(late.match.reason).not.toMatch(/not been read/);
   expect(await lists()).toEqual([]);
 });
 
@@ -234,7 +234,7 @@ test("where a run failed before all deals were read, a meeting of any age is mat
   const told = async () => dataOf(await service.ask<{ meeting: Told }>(query, { id }, as)).meeting;
   const early = await told();
   expect(early.attendees).toEqual([{ match: { status: "MATCHED" } }]);
-  expect(early.match.reason).toMatch(/deals are being read/);
+  expect(early.match.reason).toMatch(/deals have not been read to their end yet/);
   simulator.control.clearFaults();
   // The end of a run without them is no reason to leave old meetings alone from then on.
   simulator.control.fail({ match: "/api/v2/deals", with: { status: 500, body: "" } });
@@ -243,7 +243,7 @@ test("where a run failed before all deals were read, a meeting of any age is mat
   await sync(as);
   const late = await until("it is matched again", async () => {
     const now = await told();
-    return /being read/.test(now.match.reason) ? null : now;
+    return /not been read/.test(now.match.reason) ? null : now;
   });
   expect(late.match.reason).toMatch(/^No deal of the attendees or their companies was open when the meeting began/);
 });
