@@ -57,7 +57,7 @@ export class ActivityRow extends AttachedRecord {
   @Column("timestamptz", { nullable: true })
   dueAt!: Date | null;
 
-  @Column("boolean", { select: false })
+  @Column("boolean")
   dueHasTime!: boolean;
 
   @Column("boolean")

@@ -30,6 +30,11 @@ export class PipelineResolver {
 
 @Resolver(() => Activity)
 export class ActivityResolver {
+  @FieldResolver()
+  dueDay(@Root() { dueAt, dueHasTime }: ActivityRow): string | null {
+    return dueAt && !dueHasTime ? dueAt.toISOString().slice(0, 10) : null;
+  }
+
   @FieldResolver(() => CrmUser, {
     nullable: true,
     description: "The CRM user who owns it; null where the CRM names none that is known.",

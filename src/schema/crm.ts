@@ -1,7 +1,7 @@
 import { Field, InputType, Int } from "type-graphql";
 import type { MatchedEntity } from "../entities/meeting";
 import type { FieldMappingHealth } from "../entities/writeback";
-import { apiEnum, JsonScalar, Node, ObjectType } from "./base";
+import { apiEnum, DateScalar, JsonScalar, Node, ObjectType } from "./base";
 import { resultOf, Text } from "./refusal";
 
 @ObjectType({ implements: Node, description: "A call, meeting, task or the like in the CRM." })
@@ -23,6 +23,12 @@ export class Activity extends Node {
     description: "When it is due: an instant where the CRM has a time, else the start of that day in UTC.",
   })
   dueAt!: Date | null;
+
+  @Field(() => DateScalar, {
+    nullable: true,
+    description: "The day on which it is due, where the CRM has no time of it: that day is no instant. Else null.",
+  })
+  dueDay!: string | null;
 
   @Field(() => Date, { nullable: true, description: "When it was marked as done." })
   doneAt!: Date | null;

@@ -92,6 +92,9 @@ export class QuietSignal {
   @Field(() => Int, { nullable: true, description: "Whole days from quietSince to judgedAt." })
   quietDays!: number | null;
 
+  @Field(() => Boolean, { description: "Whether quietDays counts business days, as the tenant's settings wish." })
+  businessDays!: boolean;
+
   @Field(() => Date, { description: "The instant of the answer, not that of the stored schedule." })
   judgedAt!: Date;
 

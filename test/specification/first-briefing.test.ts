@@ -7,7 +7,7 @@ const BRIEFING = `query ($id: ID!) { briefing(meetingId: $id) {
   meeting { title match { status rule reason deal { title } } }
   deal { id crmId title status value { amount currency } stage { name daysToRotten pipeline { name } } pipeline { name }
     owner { name email } organization { name } person { name } participants { name } participantsKnown
-    recentActivities { subject done doneAt owner { name } } nextActivity { subject dueAt }
+    recentActivities { subject done doneAt owner { name } } nextActivity { subject dueAt dueDay }
     recentNotes { html text author { name } } customFields crmUrl createdAt updatedAt }
   otherDeals { title } persons { name emails { address primary } organization { name } }
   organizations { name } asOf gaps { resource code } } }`;
@@ -32,7 +32,7 @@ test("from consent to briefing: the deal's stage, pipeline, value, owner, people
       recentActivities: [
         expect.objectContaining({ subject: company.activities.get(story.doneActivityId)?.subject, done: true }),
       ],
-      nextActivity: { subject: company.activities.get(story.plannedActivityId)?.subject },
+      nextActivity: { subject: company.activities.get(story.plannedActivityId)?.subject, dueDay: null },
       participantsKnown: true,
     },
     persons: [{ name: company.persons.get(story.personId)?.name }],

@@ -223,9 +223,10 @@ test("the next activity may be one of this day without a time, and this day is t
   const { id } = await recordMeeting(service, [email], { startsAt: iso(70) });
   await setQuiet(service, { timeZone });
   await rejudged(service);
-  const asked = "query ($id: ID!) { briefing(meetingId: $id) { deal { nextActivity { dueAt } } } }";
+  const asked = "query ($id: ID!) { briefing(meetingId: $id) { deal { nextActivity { dueAt dueDay } } } }";
   const { deal } = dataOf(await service.ask<{ briefing: { deal: { nextActivity: object } } }>(asked, { id })).briefing;
-  expect(deal.nextActivity).toEqual({ dueAt: `${dateIn(timeZone, Date.now())}T00:00:00.000Z` });
+  const dueDay = dateIn(timeZone, Date.now());
+  expect(deal.nextActivity).toEqual({ dueAt: `${dueDay}T00:00:00.000Z`, dueDay });
 });
 
 // Seen red: cut by when they can have been at the latest, a day without a time hid what came after it.

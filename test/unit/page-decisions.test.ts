@@ -1,6 +1,6 @@
 import { aboutOf } from "../../web/src/meetings/about";
 import * as meetings from "../../web/src/meetings/wishes";
-import { dotsOf, lanesOf, linesOf, scaleFor } from "../../web/src/quiet/chart-layout";
+import { dotsOf, inWords, lanesOf, linesOf, scaleFor } from "../../web/src/quiet/chart-layout";
 import { byStrength, headline, type QuietDeal, silenceOf } from "../../web/src/quiet/silence";
 import * as board from "../../web/src/quiet/wishes";
 import { draftOf, faultOf, inputOf } from "../../web/src/silence/draft";
@@ -24,7 +24,7 @@ const deal = (id: string, quietDays: number | null, part: Partial<QuietDeal> = {
   pipeline: { id: "p", name: "New business" },
   stage: { id: "s", name: "Offer", position: 1 },
   snooze: null,
-  quiet: { verdict: "QUIET", quietSince: SINCE, quietDays, reasons: [] },
+  quiet: { verdict: "QUIET", quietSince: SINCE, quietDays, businessDays: false, reasons: [] },
   ...part,
 });
 
@@ -52,6 +52,13 @@ test("that no deal is quiet is said by who has asked for all that are, and by no
   expect(["", "?verdict=GHOSTED,QUIET,COOLING", "?order=VALUE_DESC"].map(isNarrowed)).toEqual([false, false, false]);
   const narrower = ["?verdict=COOLING", "?verdict=GHOSTED", "?verdict=UNKNOWN", "?owner=u1", "?snoozed=1"];
   expect(narrower.map(isNarrowed)).toEqual(narrower.map(() => true));
+});
+
+test("silence is said in the days that it was counted in", () => {
+  const quiet = { ...deal("d", 15).quiet, businessDays: true };
+  expect(silenceOf(quiet)).toEqual({ days: "15 business days", of: "no contact" });
+  expect(inWords([deal("d", 15, { quiet })])).toContain("the longest silence is 15 business days");
+  expect(silenceOf(deal("d", 15).quiet).days).toBe("15 days");
 });
 
 test("what makes the verdict is the strongest reason", () => {

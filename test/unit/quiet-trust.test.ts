@@ -129,8 +129,11 @@ test.each<[string, Line, string, string[]]>([
 });
 
 test("business days are called so", () => {
-  const [ghosted] = judged({ deal: alone(inMail(days(9)), outMail(days(8))), copy: business }).reasons;
-  expect(ghosted?.message).toContain("was 7 business days ago");
+  const deal = alone(inMail(days(9)), outMail(days(8)));
+  const { reasons, ...signal } = judged({ deal, copy: business });
+  expect(reasons[0]?.message).toContain("was 7 business days ago");
+  expect(signal).toMatchObject({ quietDays: 7, businessDays: true });
+  expect(judged({ deal })).toMatchObject({ quietDays: 9, businessDays: false });
 });
 
 test("quietSince is the last contact, and quietDays are whole days up to the judgement, as in each message", () => {

@@ -7,10 +7,19 @@ import { disconnected } from "./support/steps";
 
 let page: Page;
 
+const TOMORROW = new Date(Date.now() + 86_400_000).toISOString().slice(0, 10);
+
 const product = useStarted(startProduct);
 beforeAll(async () => {
   const { service, simulator } = product;
   const { singleDeal, severalDeals, ghosted } = simulator.company.stories;
+  const [dealId] = severalDeals.dealIds;
+  simulator.control.add("activity", {
+    subject: "Prepare the offer",
+    deal_id: dealId,
+    due_date: TOMORROW,
+    due_time: "",
+  });
   await connect(service, simulator);
   await syncEnds(service);
   const ownerEmail = simulator.company.users.get(singleDeal.ownerId)?.email ?? "";
@@ -71,6 +80,13 @@ test("where two deals could be meant a person chooses, and may change their mind
   await screenshot(page, "briefing-choice");
   await page.getByRole("button", { name: "Choose Baltic Mills – renewal" }).click();
   await page.getByRole("heading", { name: "Baltic Mills – renewal", level: 2 }).waitFor();
+  // A day is no instant, "in 8 hours".
+  const tomorrow = await page.evaluate(
+    (date) => new Date(date).toLocaleDateString(undefined, { timeZone: "UTC", dateStyle: "medium" }),
+    TOMORROW,
+  );
+  await card("Baltic Mills – renewal").getByText(`Prepare the offer, on ${tomorrow}`).waitFor();
+  expect(await page.locator(".chart-next title").textContent()).toBe(`Next step, ${tomorrow}`);
   await page.getByText("It is about another deal").click();
   await page.getByRole("button", { name: "Choose Baltic Mills – second plant" }).click();
   await page.getByRole("heading", { name: "Baltic Mills – second plant", level: 2 }).waitFor();

@@ -140,13 +140,12 @@ export interface QuietReason {
 export interface QuietSignal {
   verdict: QuietVerdict;
   reasons: readonly QuietReason[];
-  /**
-   * GHOSTED: the buyer's last contact, or our first word where there was none. COOLING and QUIET: the last contact, or the
-   * day of adding.
-   */
+  /** GHOSTED: the buyer's last contact, or our first word; COOLING and QUIET: the last contact, or the day of adding. */
   quietSince: Date | null;
   /** Whole days from then to `judgedAt`. */
   quietDays: number | null;
+  /** Those are business days. */
+  businessDays: boolean;
   judgedAt: Date;
   /** The first future instant at which time alone changes the verdict, if the syncs go on. */
   nextChangeAt: Date | null;

@@ -10,7 +10,9 @@ import { scheduleOf, standingAt, verdictAt } from "./verdict";
  */
 export function judge(facts: DealFacts, copy: CopyFacts, at: Date): QuietSignal {
   const now = at.getTime();
-  const frame = { judgedAt: at, staleAt: dateOf(staleFrom(copy)), asOf: new Date(copy.asOf ?? now) };
+  const { calendar } = copy.rules;
+  const asOf = new Date(copy.asOf ?? now);
+  const frame = { businessDays: calendar.businessDays, judgedAt: at, staleAt: dateOf(staleFrom(copy)), asOf };
   if (!facts.isOpen) return { ...NOTHING_QUIET, ...frame, verdict: "ACTIVE" };
   const standing = standingAt(facts, copy.rules, now);
   const reasons = shown(reasonsAt({ ...standing, facts, copy, now }), copy, now);
@@ -22,14 +24,14 @@ export function judge(facts: DealFacts, copy: CopyFacts, at: Date): QuietSignal 
     verdict,
     reasons,
     quietSince: dateOf(since),
-    quietDays: since === null ? null : daysBetween(copy.rules.calendar, since, now),
+    quietDays: since === null ? null : daysBetween(calendar, since, now),
     nextChangeAt: dateOf(next?.from ?? null),
   };
 }
 
 /** Of a deal that left the copy while it was asked for. */
 export function nothingKnown(now: Date): QuietSignal {
-  return { ...NOTHING_QUIET, verdict: "UNKNOWN", judgedAt: now, staleAt: null, asOf: now };
+  return { ...NOTHING_QUIET, verdict: "UNKNOWN", businessDays: false, judgedAt: now, staleAt: null, asOf: now };
 }
 
 const NOTHING_QUIET = { reasons: [], quietSince: null, quietDays: null, nextChangeAt: null } as const;

@@ -567,7 +567,7 @@ export type SilenceChangedSubscription = { silenceChanged: { id: string } };
 
 export type DealHeadFragment = { id: string, title: string, status: DealStatus, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null };
 
-export type QuietFragment = { verdict: QuietVerdict, isQuiet: boolean, quietSince: string | null, quietDays: number | null, asOf: string, nextChangeAt: string | null, reasons: Array<{ code: QuietReasonCode, message: string }> };
+export type QuietFragment = { verdict: QuietVerdict, isQuiet: boolean, quietSince: string | null, quietDays: number | null, businessDays: boolean, asOf: string, nextChangeAt: string | null, reasons: Array<{ code: QuietReasonCode, message: string }> };
 
 export type ContactFragment = { kind: InteractionKind, at: string, person: { id: string, name: string } | null, activity: { id: string, subject: string, type: string } | null };
 
@@ -595,7 +595,7 @@ export type BriefingQueryVariables = Exact<{
 }>;
 
 
-export type BriefingQuery = { viewer: { userId: string, tenantId: string }, connection: { boundUserName: string | null, id: string, state: ConnectionState, fieldMappings: Array<{ entity: CrmEntity, fieldKey: string, fieldName: string | null, fieldType: string | null, health: FieldMappingHealth, checkedAt: string }>, trouble: { code: TroubleCode, message: string, since: string } | null, sync: { lastSuccessAt: string | null, matching: { done: number, total: number } | null } }, meeting: { id: string, title: string, startsAt: string, endsAt: string | null, cancelledAt: string | null, ownerEmail: string, owner: { id: string, name: string } | null, attendees: Array<{ email: string, name: string | null, side: AttendeeSide, match: { status: MatchStatus, reason: string } }>, match: { status: MeetingMatchStatus, rule: DealRule | null, reason: string, candidates: Array<{ reason: string, deal: { crmUrl: string | null, expectedCloseDate: string | null, id: string, title: string, status: DealStatus, lastInteraction: { kind: InteractionKind, at: string, person: { id: string, name: string } | null, activity: { id: string, subject: string, type: string } | null } | null, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null } }> }, briefing: { asOf: string | null, gaps: Array<{ resource: SyncResource, code: GapCode, count: number, since: string, message: string, expectedBy: string | null }>, timeline: Array<{ kind: InteractionKind, at: string, person: { id: string, name: string } | null, activity: { id: string, subject: string, type: string } | null }>, changes: Array<{ kind: DealChangeKind, from: string | null, to: string | null, seenAt: string }>, previousMeeting: { id: string, title: string, startsAt: string } | null, deal: { crmUrl: string | null, expectedCloseDate: string | null, stageChangedAt: string | null, participantsKnown: boolean, id: string, title: string, status: DealStatus, nextActivity: { id: string, subject: string, type: string, dueAt: string | null } | null, recentNotes: Array<{ id: string, html: string, createdAt: string, truncated: boolean, ours: boolean, crmUrl: string | null, author: { id: string, name: string } | null }>, quiet: { staleAt: string | null, verdict: QuietVerdict, isQuiet: boolean, quietSince: string | null, quietDays: number | null, asOf: string, nextChangeAt: string | null, reasons: Array<{ code: QuietReasonCode, message: string, since: string | null, evidence: Array<
+export type BriefingQuery = { viewer: { userId: string, tenantId: string }, connection: { boundUserName: string | null, id: string, state: ConnectionState, fieldMappings: Array<{ entity: CrmEntity, fieldKey: string, fieldName: string | null, fieldType: string | null, health: FieldMappingHealth, checkedAt: string }>, trouble: { code: TroubleCode, message: string, since: string } | null, sync: { lastSuccessAt: string | null, matching: { done: number, total: number } | null } }, meeting: { id: string, title: string, startsAt: string, endsAt: string | null, cancelledAt: string | null, ownerEmail: string, owner: { id: string, name: string } | null, attendees: Array<{ email: string, name: string | null, side: AttendeeSide, match: { status: MatchStatus, reason: string } }>, match: { status: MeetingMatchStatus, rule: DealRule | null, reason: string, candidates: Array<{ reason: string, deal: { crmUrl: string | null, expectedCloseDate: string | null, id: string, title: string, status: DealStatus, lastInteraction: { kind: InteractionKind, at: string, person: { id: string, name: string } | null, activity: { id: string, subject: string, type: string } | null } | null, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null } }> }, briefing: { asOf: string | null, gaps: Array<{ resource: SyncResource, code: GapCode, count: number, since: string, message: string, expectedBy: string | null }>, timeline: Array<{ kind: InteractionKind, at: string, person: { id: string, name: string } | null, activity: { id: string, subject: string, type: string } | null }>, changes: Array<{ kind: DealChangeKind, from: string | null, to: string | null, seenAt: string }>, previousMeeting: { id: string, title: string, startsAt: string } | null, deal: { crmUrl: string | null, expectedCloseDate: string | null, stageChangedAt: string | null, participantsKnown: boolean, id: string, title: string, status: DealStatus, nextActivity: { id: string, subject: string, type: string, dueAt: string | null, dueDay: string | null } | null, recentNotes: Array<{ id: string, html: string, createdAt: string, truncated: boolean, ours: boolean, crmUrl: string | null, author: { id: string, name: string } | null }>, quiet: { staleAt: string | null, verdict: QuietVerdict, isQuiet: boolean, quietSince: string | null, quietDays: number | null, businessDays: boolean, asOf: string, nextChangeAt: string | null, reasons: Array<{ code: QuietReasonCode, message: string, since: string | null, evidence: Array<
               | { __typename: 'SyncRun', id: string }
               | { __typename: 'Meeting', id: string }
               | { __typename: 'Deal', id: string }
@@ -887,7 +887,7 @@ export type DeleteMeetingMutation = { deleteMeeting:
     | { code: RefusalCode, message: string }
    };
 
-export type QuietDealFragment = { id: string, title: string, crmUrl: string | null, value: { amount: string, currency: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, stage: { id: string, name: string, position: number } | null, snooze: { reason: string, until: string, by: string } | null, quiet: { verdict: QuietVerdict, quietSince: string | null, quietDays: number | null, reasons: Array<{ code: QuietReasonCode, since: string | null, thresholdDays: number | null, message: string }> } };
+export type QuietDealFragment = { id: string, title: string, crmUrl: string | null, value: { amount: string, currency: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, stage: { id: string, name: string, position: number } | null, snooze: { reason: string, until: string, by: string } | null, quiet: { verdict: QuietVerdict, quietSince: string | null, quietDays: number | null, businessDays: boolean, reasons: Array<{ code: QuietReasonCode, since: string | null, thresholdDays: number | null, message: string }> } };
 
 export type QuietDealsQueryVariables = Exact<{
   first: number;
@@ -897,7 +897,7 @@ export type QuietDealsQueryVariables = Exact<{
 }>;
 
 
-export type QuietDealsQuery = { connection: { id: string, state: ConnectionState, trouble: { code: TroubleCode, message: string, since: string } | null, sync: { lastSuccessAt: string | null, matching: { done: number, total: number } | null } }, deals: { totalCount: number | null, totals: Array<{ amount: string, currency: string }> | null, nodes: Array<{ id: string, title: string, crmUrl: string | null, value: { amount: string, currency: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, stage: { id: string, name: string, position: number } | null, snooze: { reason: string, until: string, by: string } | null, quiet: { verdict: QuietVerdict, quietSince: string | null, quietDays: number | null, reasons: Array<{ code: QuietReasonCode, since: string | null, thresholdDays: number | null, message: string }> } }>, pageInfo: { hasNextPage: boolean, endCursor: string | null } } };
+export type QuietDealsQuery = { connection: { id: string, state: ConnectionState, trouble: { code: TroubleCode, message: string, since: string } | null, sync: { lastSuccessAt: string | null, matching: { done: number, total: number } | null } }, deals: { totalCount: number | null, totals: Array<{ amount: string, currency: string }> | null, nodes: Array<{ id: string, title: string, crmUrl: string | null, value: { amount: string, currency: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, stage: { id: string, name: string, position: number } | null, snooze: { reason: string, until: string, by: string } | null, quiet: { verdict: QuietVerdict, quietSince: string | null, quietDays: number | null, businessDays: boolean, reasons: Array<{ code: QuietReasonCode, since: string | null, thresholdDays: number | null, message: string }> } }>, pageInfo: { hasNextPage: boolean, endCursor: string | null } } };
 
 export type QuietChoicesQueryVariables = Exact<{ [key: string]: never; }>;
 
@@ -1138,6 +1138,7 @@ export const QuietFragmentDoc = gql`
   isQuiet
   quietSince
   quietDays
+  businessDays
   asOf
   nextChangeAt
   reasons {
@@ -1308,6 +1309,7 @@ export const QuietDealFragmentDoc = gql`
     verdict
     quietSince
     quietDays
+    businessDays
     reasons {
       code
       since
@@ -1505,6 +1507,7 @@ export const BriefingDocument = gql`
           subject
           type
           dueAt
+          dueDay
         }
         recentNotes(first: 3) {
           ...CrmNote

@@ -1,6 +1,7 @@
 import { useId } from "react";
 import { useWidth } from "../ui/use-width";
-import { counted, dateAndTime } from "../ui/words";
+import { counted, dateAndTime, day } from "../ui/words";
+import type { Deal } from "./deal-card";
 import type { MarkedContact } from "./silence";
 import { inWords } from "./wording";
 
@@ -15,16 +16,18 @@ interface ContactChartProps {
   /** Up to when the data is complete: the chart's "today". */
   now: string;
   quietSince: string | null;
-  nextStepAt: string | null;
+  /** Ahead, if only by its day. */
+  nextStep: Deal["nextActivity"];
 }
 
 /** When there was contact, in two lanes: from the buyer, and from our side. */
-export function ContactChart({ contacts, now, quietSince, nextStepAt }: ContactChartProps) {
+export function ContactChart({ contacts, now, quietSince, nextStep }: ContactChartProps) {
   const title = useId();
   const [figure, width] = useWidth<HTMLElement>(WIDTH_AT_FIRST);
   const today = new Date(now).getTime();
   const past = contacts.filter(({ at }) => new Date(at).getTime() <= today);
-  const span = spanOf(past, today, nextStepAt);
+  const nextAt = nextStep?.dueAt ? Math.max(today, new Date(nextStep.dueAt).getTime()) : null;
+  const span = spanOf(past, today, nextAt);
   const x = (at: number) => LEFT + ((at - span.from) / (span.to - span.from)) * (width - LEFT - 12);
   return (
     <figure ref={figure}>
@@ -43,9 +46,9 @@ export function ContactChart({ contacts, now, quietSince, nextStepAt }: ContactC
         {past.map((contact) => (
           <Dot key={`${contact.kind} ${contact.at} ${contact.activity?.id}`} contact={contact} x={x} from={span.from} />
         ))}
-        {nextStepAt && new Date(nextStepAt).getTime() > today && (
-          <circle cx={x(new Date(nextStepAt).getTime())} cy={LANE.us} r="6" className="chart-next">
-            <title>Next step, {dateAndTime(nextStepAt)}</title>
+        {nextStep?.dueAt && nextAt !== null && (
+          <circle cx={x(nextAt)} cy={LANE.us} r="6" className="chart-next">
+            <title>Next step, {nextStep.dueDay ? day(nextStep.dueDay) : dateAndTime(nextStep.dueAt)}</title>
           </circle>
         )}
       </svg>
@@ -54,20 +57,20 @@ export function ContactChart({ contacts, now, quietSince, nextStepAt }: ContactC
         <span className="legend-us">from our side</span>
         {quietSince && <span className="legend-silence">silence</span>}
         {past.some(({ counts }) => counts) && <span className="legend-counted">counted from here</span>}
-        {nextStepAt && <span className="legend-next">next step</span>}
+        {nextAt !== null && <span className="legend-next">next step</span>}
       </figcaption>
     </figure>
   );
 }
 
 /** At least 30 days, at most 120 or back to the contact that counts, and ahead as far as the next step where that is near. */
-function spanOf(contacts: readonly MarkedContact[], today: number, nextStepAt: string | null) {
+function spanOf(contacts: readonly MarkedContact[], today: number, nextAt: number | null) {
   const daysBefore = (at: number) => Math.ceil((today - at) / DAY_MS) + 2;
   const oldest = Math.min(today, ...contacts.map(({ at }) => new Date(at).getTime()));
   const since = contacts.find(({ counts }) => counts)?.at;
   const most = Math.max(120, since ? daysBefore(new Date(since).getTime()) : 0);
   const days = Math.min(most, Math.max(30, daysBefore(oldest)));
-  const ahead = nextStepAt ? Math.min(30 * DAY_MS, Math.max(0, new Date(nextStepAt).getTime() - today)) : 0;
+  const ahead = nextAt === null ? 0 : Math.min(30 * DAY_MS, nextAt - today);
   return { from: today - days * DAY_MS, to: today + ahead + days * 0.04 * DAY_MS };
 }
 

@@ -38,6 +38,18 @@ export function DealCard({ deal, meeting, onChange }: { deal: Deal; meeting: Mee
   );
 }
 
+/** A day without a time is no instant: it is not "9 hours ago" in the middle of it. */
+function Due({ activity: { dueAt, dueDay } }: { activity: NonNullable<Deal["nextActivity"]> }) {
+  if (dueDay) return <>, on {day(dueDay)}</>;
+  return (
+    dueAt && (
+      <>
+        , <When at={dueAt} />
+      </>
+    )
+  );
+}
+
 function DealFacts({ deal }: { deal: Deal }) {
   const { stage, pipeline, value, owner, expectedCloseDate, stageChangedAt, nextActivity } = deal;
   return (
@@ -65,11 +77,7 @@ function DealFacts({ deal }: { deal: Deal }) {
         {nextActivity ? (
           <>
             <bdi>{nextActivity.subject}</bdi>
-            {nextActivity.dueAt && (
-              <>
-                , <When at={nextActivity.dueAt} />
-              </>
-            )}
+            <Due activity={nextActivity} />
           </>
         ) : (
           "none planned"

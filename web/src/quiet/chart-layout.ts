@@ -1,5 +1,5 @@
 import { counted } from "../ui/words";
-import type { QuietDeal } from "./silence";
+import { type QuietDeal, unitOf } from "./silence";
 
 /** A stage with its deals. */
 export interface Lane {
@@ -104,5 +104,5 @@ export function scaleFor(lanes: readonly Lane[]): Scale {
 export function inWords(deals: readonly QuietDeal[]): string {
   const ghosted = deals.filter(({ quiet }) => quiet.verdict === "GHOSTED").length;
   const longest = deals.reduce((most, deal) => Math.max(most, daysOf(deal)), 0);
-  return `${counted(deals.length, "deal")} by stage and days of silence; ${ghosted} ghosted, the longest silence is ${counted(longest, "day")}.`;
+  return `${counted(deals.length, "deal")} by stage and ${unitOf(deals)}s of silence; ${ghosted} ghosted, the longest silence is ${counted(longest, unitOf(deals))}.`;
 }

@@ -4,7 +4,7 @@ import { number, oneOf } from "../ui/words";
 import { type Dot, dotsOf, inWords, type Lane, lanesOf, linesOf, scaleFor } from "./chart-layout";
 import { DealDot, DOT, useDots } from "./deal-dot";
 import { Mark } from "./marks";
-import type { QuietDeal } from "./silence";
+import { type QuietDeal, unitOf } from "./silence";
 import { VERDICTS } from "./wishes";
 
 const WIDTH_AT_FIRST = 960;
@@ -117,10 +117,11 @@ function LaneGround({ lane, x, most }: { lane: PlacedLane; x: (days: number) => 
 function Legend({ lanes }: { lanes: readonly PlacedLane[] }) {
   const has = (verdict: string) => lanes.some(({ deals }) => deals.some(({ quiet }) => quiet.verdict === verdict));
   const thresholds = lanes.flatMap((lane) => lane.thresholds);
+  const unit = `${unitOf(lanes.flatMap(({ deals }) => deals))}s`;
   const from = (["QUIET", "GHOSTED"] as const).flatMap((verdict) => {
     const days = [...new Set(thresholds.filter((one) => one.verdict === verdict).map((one) => one.days))];
     const sorted = days.sort((a, b) => a - b).map(number);
-    return sorted.length > 0 ? [`${VERDICT[verdict].text.toLowerCase()} from ${oneOf(sorted)} days on`] : [];
+    return sorted.length > 0 ? [`${VERDICT[verdict].text.toLowerCase()} from ${oneOf(sorted)} ${unit} on`] : [];
   });
   return (
     <figcaption className="small muted legend">
@@ -133,7 +134,7 @@ function Legend({ lanes }: { lanes: readonly PlacedLane[] }) {
         </span>
       ))}
       {from.length > 0 && <span>dashed lines: {from.join(", ")}</span>}
-      <span>from left to right: days of silence</span>
+      <span>from left to right: {unit} of silence</span>
     </figcaption>
   );
 }

@@ -1,5 +1,5 @@
 import type { QuietDealFragment, QuietReasonCode } from "../api/operations.generated";
-import { allOf, counted, money, number } from "../ui/words";
+import { allOf, counted, dayUnit, money, number } from "../ui/words";
 
 export type QuietDeal = QuietDealFragment;
 type Reason = QuietDeal["quiet"]["reasons"][number];
@@ -18,10 +18,13 @@ export function byStrength({ verdict, reasons }: QuietDeal["quiet"]): { stronges
   return { strongest, others: reasons.filter((reason) => reason !== strongest) };
 }
 
+/** One setting of the company: the deals of a board are all counted alike. */
+export const unitOf = (deals: readonly QuietDeal[]): string => dayUnit(deals.some(({ quiet }) => quiet.businessDays));
+
 /** Of a ghosted deal the service counts the buyer's silence, of others that of everybody. */
-export function silenceOf({ verdict, quietDays }: QuietDeal["quiet"]): { days: string; of: string } {
+export function silenceOf({ verdict, quietDays, businessDays }: QuietDeal["quiet"]): { days: string; of: string } {
   if (quietDays === null) return { days: "not known", of: "" };
-  return { days: counted(quietDays, "day"), of: verdict === "GHOSTED" ? "buyer silent" : "no contact" };
+  return { days: counted(quietDays, dayUnit(businessDays)), of: verdict === "GHOSTED" ? "buyer silent" : "no contact" };
 }
 
 interface Counts {

@@ -65,6 +65,9 @@ export function relative(instant: string): string {
 export const counted = (count: number, one: string, many = `${one}s`): string =>
   `${number(count)} ${count === 1 ? one : many}`;
 
+/** What the service counted silence in. */
+export const dayUnit = (businessDays: boolean): string => (businessDays ? "business day" : "day");
+
 /** "€1,200, £30 and $4". */
 export const allOf = (parts: readonly string[]): string => AND.format(parts);
 /** "7, 21 or 30". */
