@@ -183,6 +183,30 @@ test("who comes back from a meeting finds the list as long as it was, and their 
   await opened.waitFor();
 });
 
+// Seen red: what had been the last of a page that was pushed out of it was shown nowhere; where one left, the next one twice.
+test("a list of several pages has each meeting once while meetings come and go", async () => {
+  const past = (on: Page) => titlesOf("Past", on);
+  const reader = await product.signIn("member");
+  await reader.getByRole("link", { name: "Meetings" }).click();
+  await reader.getByRole("button", { name: "Show more: Past" }).click();
+  await line("59 days ago", reader).waitFor();
+  const before = await past(reader);
+  const email = "curious.newcomer@somewhere-new.example";
+  const { id } = await recordMeeting(product.service, [email], { title: "20 days ago", startsAt: noon(-20) });
+  await until("it is there", async () => (await past(reader)).length > before.length);
+  await until("each is there once", async () => {
+    const shown = await past(reader);
+    return shown.length === before.length + 1 && new Set(shown).size === shown.length;
+  });
+  await product.service.ask("mutation ($id: ID!) { deleteMeeting(meetingId: $id) { __typename } }", { id });
+  // A match wakes the page.
+  await recordMeeting(product.service, [email], { title: "In 20 days", startsAt: noon(20) });
+  await until("it is gone", async () => {
+    const shown = await past(reader);
+    return shown.length === before.length && shown.every((title, index) => title === before[index]);
+  });
+});
+
 test("after a disconnect elsewhere nothing of before is shown, without a reload", async () => {
   await disconnected(product);
   await line("Yesterday's call").getByText("No CRM is connected").waitFor();

@@ -23,38 +23,36 @@ const NOTHING: Record<Section["name"], { at: string; fits: string }> = {
   Past: { at: "No meeting has been.", fits: "No past meeting fits." },
 };
 
-type Cursors = readonly (string | null)[];
-
 /**
- * Meetings of one time. Each page stays where it is while newer ones are read. Which are shown is kept with the address in
- * the browser's history: who comes back from a meeting finds the list as long as it was, and so their place in it.
+ * Meetings of one time. How many pages are shown is kept with the address in the browser's history: who comes back from a
+ * meeting finds the list as long as it was, and so their place in it.
  */
 export function MeetingSection(props: SectionProps) {
-  const [pages, setPages] = useState<Cursors>(() => {
+  const [pages, setPages] = useState<number>(() => {
     const kept: unknown = window.history.state?.[props.name];
-    return Array.isArray(kept) ? kept : [null];
+    return typeof kept === "number" ? kept : 1;
   });
-  const showMore = (cursor: string) => {
-    const more = [...pages, cursor];
-    setPages(more);
-    window.history.replaceState({ ...window.history.state, [props.name]: more }, "");
+  const showMore = () => {
+    setPages(pages + 1);
+    window.history.replaceState({ ...window.history.state, [props.name]: pages + 1 }, "");
   };
   return (
     <Card title={props.name}>
-      {pages.map((after, index) => (
-        <Page key={after} {...props} after={after} onMore={index === pages.length - 1 ? showMore : undefined} />
-      ))}
+      <Page {...props} after={null} following={pages - 1} onMore={showMore} />
     </Card>
   );
 }
 
 interface PageProps extends SectionProps {
   after: string | null;
-  /** Absent where what follows is shown already. */
-  onMore: ((cursor: string) => void) | undefined;
+  /** Pages that are shown behind it. */
+  following: number;
+  onMore(): void;
 }
 
-function Page({ name, filter, orderBy, isNarrowed, after, onMore, onChanged }: PageProps) {
+/** Each page begins where the one before it ends now: a meeting that came or went shows none twice, and leaves none out. */
+function Page(props: PageProps) {
+  const { name, filter, orderBy, isNarrowed, after, following, onMore, onChanged } = props;
   const [{ data, error }, refresh] = useQuery({
     query: MeetingsDocument,
     variables: { after, filter, orderBy },
@@ -66,7 +64,7 @@ function Page({ name, filter, orderBy, isNarrowed, after, onMore, onChanged }: P
   const shown = useKept(data);
   if (!shown) return error ? <Problem error={error} again={reread} /> : <Loading what={name} />;
   const { nodes, pageInfo } = shown.meetings;
-  const { endCursor } = pageInfo;
+  const { endCursor, hasNextPage } = pageInfo;
   const changed = () => {
     reread();
     onChanged();
@@ -88,9 +86,10 @@ function Page({ name, filter, orderBy, isNarrowed, after, onMore, onChanged }: P
           />
         ))}
       </ul>
-      {onMore && pageInfo.hasNextPage && endCursor && (
+      {hasNextPage && following > 0 && <Page {...props} after={endCursor} following={following - 1} />}
+      {hasNextPage && following === 0 && (
         <div>
-          <Button aria-label={`Show more: ${name}`} onClick={() => onMore(endCursor)}>
+          <Button aria-label={`Show more: ${name}`} onClick={onMore}>
             Show more
           </Button>
         </div>
