@@ -105,12 +105,21 @@ test("a note is looked at before it is written, arrives once, and leaves a recei
   product.simulator.log.clear();
   await page
     .getByRole("textbox", { name: "Note" })
-    .fill("We **agreed** on the price.\n\n- send the contract\n\n<img src=x onerror=alert(1)>");
+    .fill(
+      "We **agreed** on the price.\n\n- send the contract\n\n<img src=x onerror=alert(1)>\n\n" +
+        "1. Price\n\nAs ![drawn](https://a.example/x.png), see [there](/deals/1).\n\n2. Contract",
+    );
   await page.getByRole("button", { name: "Preview" }).click();
   const preview = page.getByRole("region", { name: "Preview" });
   expect(await preview.locator("strong").textContent()).toBe("agreed");
   expect(await preview.locator("img").count()).toBe(0);
   await preview.getByText("<img src=x onerror=alert(1)>").waitFor();
+  const made = await preview
+    .locator("ol, a")
+    .evaluateAll((all) => all.map((one) => `${one.textContent?.trim()} ${one.getAttribute("href") ?? ""}`));
+  // Seen red: the second point was sent as the first, the image was no link, and the link within the CRM was one.
+  expect(made).toEqual(["Price ", "drawn https://a.example/x.png", "Contract "]);
+  expect(await preview.locator("ol[start='2']").count()).toBe(1);
   await screenshot(page, "briefing-note", card("Note to the CRM"));
   await page.getByRole("button", { name: "Write to the CRM" }).click();
   const note = card("Note to the CRM");
@@ -119,7 +128,11 @@ test("a note is looked at before it is written, arrives once, and leaves a recei
   expect(await page.getByRole("textbox", { name: "Note" }).inputValue()).toBe("");
   const [sent, ...more] = product.simulator.log.of("POST", "/api/v1/notes");
   expect(more).toEqual([]);
-  expect(JSON.stringify(sent?.body)).toContain("<strong>agreed</strong>");
+  const content = JSON.stringify(sent?.body).replaceAll('\\"', "'");
+  expect(content).toContain("<strong>agreed</strong>");
+  for (const part of ["<ol start='2'>", "href='https://a.example/x.png'", "[there](/deals/1)"]) {
+    expect(content).toContain(part);
+  }
   expect(await findings(page)).toEqual([]);
 });
 

@@ -32,7 +32,13 @@ function nodeOf(node: Node, key: number): ReactNode {
   const tag = node.localName;
   if (!TAGS.has(tag)) return createElement(Fragment, { key }, ...childrenOf(node));
   if (VOID.has(tag)) return createElement(tag, { key });
-  return createElement(BELOW[tag] ?? tag, { key, ...(tag === "a" ? linkOf(node) : {}) }, ...childrenOf(node));
+  const attributes = tag === "a" ? linkOf(node) : tag === "ol" ? numbersOf(node) : {};
+  return createElement(BELOW[tag] ?? tag, { key, ...attributes }, ...childrenOf(node));
+}
+
+function numbersOf(list: Element): object {
+  const start = Number(list.getAttribute("start") ?? 1);
+  return Number.isSafeInteger(start) ? { start } : {};
 }
 
 function linkOf(node: Element): object {

@@ -1,8 +1,9 @@
 import MarkdownIt, { type Token } from "markdown-it";
 import { createElement, Fragment, type ReactNode } from "react";
 
-/** As the service renders it: HTML in the text is text, and a link stands where it is written. */
-const markdown = new MarkdownIt({ html: false }).disable("reference");
+/** As the service renders it: HTML in the text is text, a link stands where it is written and leads out, an image is a link. */
+const markdown = new MarkdownIt({ html: false }).disable(["reference", "image"]);
+markdown.validateLink = (href) => /^\s*(?:https?:\/\/|mailto:|tel:)/i.test(href);
 
 /** The note as the CRM will show it. Elements are made one by one, so no text of it is ever read as markup. */
 export default function NotePreview({ content }: { content: string }) {
@@ -36,8 +37,6 @@ function single(token: Token, key: number): ReactNode {
   if (token.type === "fence" || token.type === "code_block") {
     return createElement("pre", { key }, createElement("code", null, token.content));
   }
-  // Images are loaded from elsewhere; their description stands for them.
-  if (token.type === "image") return token.content;
   return token.tag === "" ? token.content : element(token.tag, token, token.content ? [token.content] : [], key);
 }
 
