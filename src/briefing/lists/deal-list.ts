@@ -3,7 +3,6 @@ import {
   instantOf,
   type ListOrder,
   MOST_COUNTED,
-  type Page,
   type PageRequest,
   readPage,
   type SortKey,
@@ -25,8 +24,9 @@ const quietSince: SortKey = {
   sql: "CASE WHEN t.quiet_since IS NULL THEN '9999-12-31 00:00:00+00'::timestamptz ELSE t.quiet_since END",
   type: "instant",
 };
-/** The instant at which a walk is judged: its first page's, which every cursor carries on to the next page. */
+/** When a walk is judged, carried by its cursors: at its first page, and where the copy was stale by then a microsecond later. */
 const JUDGED_AT = instantOf("$5");
+const OF_STALE = "001";
 const judgedAt: SortKey = { sql: JUDGED_AT, type: "instant", isCarried: true };
 
 /** Amounts are compared within a currency only, and never converted (decision 0026). */
@@ -128,7 +128,7 @@ async function readAsFresh<T>(
   const reading = (isStale: boolean): Reading => {
     const standings = standingsOf(filter, isStale);
     const parameters: unknown[] = [copy.copyId, standings.map(([of]) => of), standings.map(([, stored]) => stored)];
-    if (isJudged) parameters.push(at);
+    if (isJudged) parameters.push(isStale ? at.replace(/000$/, OF_STALE) : at);
     const narrowed = Object.entries(NARROWED).flatMap(([field, sql]) => {
       const value = filter[field as keyof typeof NARROWED];
       return value === undefined ? [] : ` AND ${sql(`$${parameters.push(value) + 1}`)}`;
@@ -136,7 +136,7 @@ async function readAsFresh<T>(
     if (filter.snoozed !== undefined) narrowed.push(snoozed(filter.snoozed));
     return { parameters, narrowed: narrowed.join(""), isJudged, isStale, isOfSnoozed: filter.snoozed === true };
   };
-  if (!isJudged) return read(reading(false));
+  if (!isJudged || at.endsWith(OF_STALE)) return read(reading(isJudged));
   // The deals first: what hangs on them may be read in their statement.
   const [found, freshness] = await Promise.all([read(reading(false)), readFreshness(copy)]);
   return isStale(freshness, Number(at) / 1_000) ? read(reading(true)) : found;
@@ -179,7 +179,7 @@ const unknownDeals = ({ narrowed }: Reading, { beyond, end }: Part) => `
 
 /** The matched deals that fit the filter. @param now when a walk that begins here is judged */
 export function readDeals(copy: CopyScope, filter: DealFilter, page: PageRequest & Walk, now: Date) {
-  return readAsFresh<Page<DealRow>>(copy, filter, page, now, (reading) => {
+  return readAsFresh(copy, filter, page, now, (reading) => {
     const deals = reading.isStale && page.order.isBySilence ? unknownDeals : standingDeals;
     const from = ({ beyond, orderBy, limit }: Step) => {
       const end = `ORDER BY ${orderBy} LIMIT ${limit}`;
@@ -214,6 +214,6 @@ export async function summarizeDeals(
   );
   const count = found.reduce((sum, { deals }) => sum + deals, 0);
   if (count > MOST_COUNTED) return null;
-  const totals = found.filter(({ currency }) => currency !== NO_MONEY);
-  return { count, totals: totals.map(({ currency, amount }) => ({ currency, amount })) };
+  const totals = found.flatMap(({ currency, amount }) => (currency === NO_MONEY ? [] : { currency, amount }));
+  return { count, totals };
 }
