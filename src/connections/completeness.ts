@@ -178,13 +178,13 @@ function summed(lacks: readonly Lack[]): Lack[] {
   return [...sums].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, sum]) => sum);
 }
 
-/** How many deals were asked for their participants in the last day; looked for only where some wait. */
-export async function readAsked(copy: CopyScope, unread: UnreadParticipants, now: Date): Promise<number | null> {
-  const { failed, unasked } = unread;
-  if (unasked[0] === 0 && !failed.some(([code]) => code === "NOT_READ_YET")) return null;
+export const areAwaited = ({ failed, unasked }: UnreadParticipants): boolean =>
+  unasked[0] > 0 || failed.some(([code]) => code === "NOT_READ_YET");
+
+/** How many deals were asked for their participants in the last day. */
+export async function readAsked(copy: CopyScope, now: Date): Promise<number | null> {
   const [found] = await copy.rows<{ asked: number | null }>(
-    `SELECT sum(s.requests)::int AS asked FROM sync_run r
-     JOIN sync_step s ON s.tenant_id = $1 AND s.run_id = r.id AND s.resource = 'DEAL_PARTICIPANTS'
+    `SELECT sum(s.requests)::int AS asked FROM sync_run r JOIN sync_step s ON s.tenant_id = $1 AND s.run_id = r.id AND s.resource = 'DEAL_PARTICIPANTS'
      WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.queued_at > $3`,
     [copy.tenantId, copy.copyId, new Date(now.getTime() - DAY_MS)],
     { asked: "number" },
@@ -195,7 +195,7 @@ export async function readAsked(copy: CopyScope, unread: UnreadParticipants, now
 /** All that the copy lacks. */
 export async function readGaps(copy: CopyScope, now: Date): Promise<GapSummary[]> {
   const [state, unread] = await Promise.all([readCopyState(copy), readUnread(copy, "ALL")]);
-  return gapsOf({ state, unread, notHeld: {}, asked: await readAsked(copy, unread, now) }, now);
+  return gapsOf({ state, unread, notHeld: {}, asked: areAwaited(unread) ? await readAsked(copy, now) : null }, now);
 }
 
 /** When so many deals will have been asked for, at the pace of the last day. */

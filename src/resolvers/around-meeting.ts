@@ -1,7 +1,7 @@
 import { whyOutdated } from "../briefing/meeting-rows";
 import type { DealLinks, Mails } from "../briefing/records";
 import { type InteractionRow, timelineOf } from "../briefing/timeline";
-import { gapsOf, type NotHeld, readAsked, readUnread, unreadOf } from "../connections/completeness";
+import { areAwaited, gapsOf, type NotHeld, readAsked, readUnread, unreadOf } from "../connections/completeness";
 import type { DealRow } from "../entities/deal";
 import type { MeetingAttendeeRow, MeetingMatchRow } from "../entities/meeting";
 import type { OrganizationRow, PersonRow } from "../entities/records";
@@ -141,10 +141,11 @@ export async function gapsAround(context: OperationContext, meetingId: string): 
   const isAlone = records.dealIds.length === 0 && records.personIds.length > 0;
   const [unread, notHeld] = await Promise.all([
     // Any deal may be one that an attendee takes part in.
-    isAlone ? readUnread(copy, "NOT_KNOWN") : unreadAround(context, records),
+    isAlone ? context.once("unknown deals", () => readUnread(copy, "NOT_KNOWN")) : unreadAround(context, records),
     namedInVain(context, records),
   ]);
-  return gapsOf({ state, unread, notHeld, asked: await readAsked(copy, unread, now) }, now);
+  const asked = areAwaited(unread) ? await context.once("asked", () => readAsked(copy, now)) : null;
+  return gapsOf({ state, unread, notHeld, asked }, now);
 }
 
 /** Those whose unread participants could hide that an attendee takes part: the deals around, and those of the companies. */

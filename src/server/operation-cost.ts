@@ -62,7 +62,9 @@ function costOfField(asked: Asked): number {
   const said = declared(asked);
   if (typeof said === "number") return said;
   if (!isCompositeType(getNamedType(field.type))) return 0;
-  const first = field.args.some(({ name }) => name === "first") ? Math.max(1, args.first ?? LIST_SIZE) : null;
+  const most = field.args.find(({ name }) => name === "first");
+  // `first: null` is what the field takes for none.
+  const first = most ? Math.max(1, args.first ?? most.defaultValue ?? LIST_SIZE) : null;
   // A page's own `first` has already multiplied what its `edges` and `nodes` hold.
   const items = first ?? (isList(field.type) && !isPage(type) ? LIST_SIZE : 1);
   return items * (1 + childComplexity);

@@ -35,6 +35,8 @@ test.each<[string, object, Record<string, unknown>]>([
     { objects: 20 * 3 + 2 * 2 + 0, dearest: "deals.nodes" },
   ],
   ["{ ...Some } fragment Some on Query { deals(first: 7) { totalCount } }", {}, { objects: 7, dearest: "deals" }],
+  // Seen red: null counted as ten, where twenty come.
+  [NESTED, { n: null }, { objects: 2 + 20 * (1 + 5 * (1 + 5)) }],
   ["{ __schema { types { name } } }", {}, { objects: 0, dearest: null }],
 ])("the cost of %s with %j is told where it is asked for", async (query, variables, cost) => {
   const bounds = { mostObjects: 50_000, mostDepth: 12, mostAliases: 30, heavyAbove: 10_000 };

@@ -226,6 +226,23 @@ test.each(Object.entries(LISTS))(
   },
 );
 
+// Seen red: twice, and with a hundred meetings a hundred times.
+test("deals of which nobody was asked who takes part are counted once, for however many meetings", async () => {
+  const id = await makeTenant("unasked", 1);
+  const ofTenant = "tenant_id = (SELECT id FROM tenant WHERE external_id = 'unasked')";
+  await database.query(`DELETE FROM matched_record WHERE entity = 'DEAL' AND ${ofTenant}`);
+  await database.query(`UPDATE deal SET participants_known = false, participants_due = true WHERE ${ofTenant}`);
+  const query = "query ($id: ID!) { briefing(meetingId: $id) { gaps { resource count } again: gaps { count } } }";
+  const sent = await counter.during(async () => {
+    const { briefing } = dataOf(
+      await service.ask<{ briefing: { gaps: object[] } }>(query, { id }, { tenant: "unasked" }),
+    );
+    expect(briefing.gaps).toContainEqual({ resource: "DEAL_PARTICIPANTS", count: 9 });
+  });
+  const times = (part: string) => sent.join("\n").split(part).length - 1;
+  expect([times("d.participants_due AND NOT d.participants_known"), times("sum(s.requests)")]).toEqual([1, 1]);
+});
+
 test("nested lists that have no first of their own are bounded", async () => {
   await database.query(
     `INSERT INTO deal_participant SELECT c.tenant_id, c.copy_id, 1, g FROM connection c, generate_series(1, 200) g
