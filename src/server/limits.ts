@@ -24,8 +24,8 @@ const HEAVY_ITEMS = 50;
 const INPUT_DEPTH = 8;
 /** After a heavy one the tenant's next waits for twice as long as it took, so that two thirds of the time are others'. */
 const REST = { times: 2, mostMs: 2_000 };
-/** Operations of one tenant that wait for that. A page asks for far fewer at once. */
-const WAITING = 200;
+/** Operations that wait for that: of one user, whose page asks for far fewer at once, and of all of a tenant. */
+const WAITING = { ofUser: 200, ofTenant: 1_000 };
 
 /** A query reads, and a page waits for it. A mutation may wait for a few calls to the CRM, 30 seconds for each. */
 const DEADLINE_MS = { query: 15_000, mutation: 120_000, subscription: 15_000 };
@@ -48,11 +48,11 @@ export class OperationLimits {
     { actor, deadline }: OperationContext,
     execute: () => Promise<T>,
   ): Promise<T> {
-    const { tenantId } = actor;
+    const { tenantId, userId } = actor;
     workFor(tenantId);
     this.#others.note(tenantId, performance.now());
     const isHeavy = size.cost > HEAVY_COST || hasManyItems(operation, variables);
-    const release = await (isHeavy ? this.#heavyTurns : this.#turns).take(tenantId);
+    const release = await (isHeavy ? this.#heavyTurns : this.#turns).take(tenantId, userId);
     const limit = DEADLINE_MS[operation.operation];
     limitWork(timeLimit(systemClock, limit));
     const end = setTimeout(() => deadline.abort(), limit);
@@ -110,11 +110,13 @@ class Others {
 
 interface Queue {
   atWork: number;
-  waiting: (() => void)[];
+  /** By user; whose turn was last is last. */
+  waiting: Map<string, (() => void)[]>;
 }
 
 /**
- * Turns of each tenant, first come first served.
+ * Turns of each tenant: its users take them in turn, so that who asks for hundreds at once waits behind whoever asks for one,
+ * and each user is served in the order of asking.
  * @param rest what the tenant's next turn waits for after one that began at this instant; null: nothing
  */
 export class TenantTurns {
@@ -122,19 +124,22 @@ export class TenantTurns {
 
   constructor(
     private readonly atWork: number,
-    private readonly waiting: number,
+    private readonly waiting: typeof WAITING,
     private readonly rest: (tenantId: number, beganAt: number) => Promise<void> | null = () => null,
   ) {}
 
   /** @returns gives the turn back. @throws GraphQLError TOO_MANY_OPERATIONS where too many wait already */
-  async take(tenantId: number): Promise<() => void> {
-    const queue = this.#queues.get(tenantId) ?? { atWork: 0, waiting: [] };
+  async take(tenantId: number, userId: string): Promise<() => void> {
+    const queue = this.#queues.get(tenantId) ?? { atWork: 0, waiting: new Map() };
     this.#queues.set(tenantId, queue);
     if (queue.atWork < this.atWork) {
       queue.atWork += 1;
     } else {
-      if (queue.waiting.length >= this.waiting) throw tooMany();
-      await new Promise<void>((resolve) => queue.waiting.push(resolve));
+      const own = queue.waiting.get(userId) ?? [];
+      const all = [...queue.waiting.values()].reduce((sum, { length }) => sum + length, 0);
+      if (own.length >= this.waiting.ofUser || all >= this.waiting.ofTenant) throw tooMany();
+      queue.waiting.set(userId, own);
+      await new Promise<void>((resolve) => own.push(resolve));
     }
     const beganAt = performance.now();
     return () => {
@@ -144,11 +149,17 @@ export class TenantTurns {
     };
   }
 
-  /** The turn goes to the one who has waited longest. */
+  /** The turn goes to the user who has gone longest without one. */
   #giveBack(tenantId: number, queue: Queue): void {
-    const next = queue.waiting.shift();
-    if (next) next();
-    else queue.atWork -= 1;
+    const [next] = queue.waiting;
+    if (next) {
+      const [userId, [first, ...more]] = next;
+      queue.waiting.delete(userId);
+      if (more.length > 0) queue.waiting.set(userId, more);
+      first?.();
+    } else {
+      queue.atWork -= 1;
+    }
     if (queue.atWork === 0) this.#queues.delete(tenantId);
   }
 }

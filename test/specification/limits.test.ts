@@ -5,7 +5,7 @@ import { request } from "undici";
 import type { OperationContext } from "../../src/resolvers/context";
 import { type BoundedSocket, Seats } from "../../src/server/bounded-socket";
 import type { Operation } from "../../src/server/documents";
-import { OperationLimits, TenantTurns } from "../../src/server/limits";
+import { OperationLimits } from "../../src/server/limits";
 import { tokenFor } from "../support/actors";
 import { collectGarbage } from "../support/garbage";
 import { startService } from "../support/service";
@@ -286,23 +286,6 @@ test("without introspection no error tells which names resemble a wrong one", as
   await closed.stop();
 });
 
-test("a tenant's operations beyond its turns wait, those beyond the waiting are refused, and other tenants are not held up", async () => {
-  const turns = new TenantTurns(2, 1);
-  const first = await turns.take(1);
-  const second = await turns.take(1);
-  let third: (() => void) | null = null;
-  const waiting = turns.take(1).then((release) => {
-    third = release;
-  });
-  await expect(turns.take(1)).rejects.toMatchObject({ extensions: { code: "TOO_MANY_OPERATIONS" } });
-  (await turns.take(2))();
-  expect(third).toBeNull();
-  first();
-  await waiting;
-  second();
-  await until("the third has its turn", async () => third !== null);
-});
-
 // Seen red: it kept its turn, and after 32 of them nobody of the tenant was answered by that process.
 test("an operation that never ends is called off in the end, and its turn is another's", async () => {
   const limits = new OperationLimits();
@@ -319,32 +302,6 @@ test("an operation that never ends is called off in the end, and its turn is ano
   expect(await ended).toEqual(
     never.map(() => ({ status: "rejected", reason: expect.objectContaining({ code: "DEADLINE_EXCEEDED" }) })),
   );
-});
-
-test("after a heavy operation the tenant's next one rests, nobody else's does, and where nobody else asks there is no rest", async () => {
-  let rested: () => void = () => undefined;
-  let isAnyoneElse = true;
-  const rest = (tenant: number) =>
-    tenant === 1 && isAnyoneElse ? new Promise<void>((resolve) => (rested = resolve)) : null;
-  const turns = new TenantTurns(1, 5, rest);
-  const begun: string[] = [];
-  const take = async (name: string, tenant = 1) => {
-    const release = await turns.take(tenant);
-    begun.push(name);
-    return release;
-  };
-  const first = await take("first");
-  const [second, third] = [take("second"), take("third")];
-  first();
-  (await take("other", 2))();
-  expect(begun).toEqual(["first", "other"]);
-  rested();
-  const release = await second;
-  expect(begun).toEqual(["first", "other", "second"]);
-  isAnyoneElse = false;
-  release();
-  (await third)();
-  expect(begun).toEqual(["first", "other", "second", "third"]);
 });
 
 test.each([
