@@ -149,8 +149,8 @@ export async function keepFieldList(
     entity,
   ]);
   const before = await readFieldList(copy, entity);
-  // Who asked before, and was answered later, has the older list.
-  if (before?.readAt && before.askedAt > askedAt) return;
+  // Who asked before, and was answered later, has the older list. What a clock far ahead has noted must not outlast it.
+  if (before?.readAt && before.askedAt > askedAt && isAskedLately(before.askedAt, askedAt)) return;
   const fields = list.filter(({ custom }) => custom);
   const { names } = knownOf(fields);
   const missing = [...(before?.wanted ?? []), ...(before?.missing ?? [])].filter((name) => !names.has(name));

@@ -133,7 +133,7 @@ export class FieldMappings {
     return copy?.companyId ?? null;
   }
 
-  /** A look that began before the last one says nothing new. */
+  /** A look that began before the last one says nothing new, but for one that a clock far ahead has noted. */
   async #note(
     { tenantId, typed }: TenantScope,
     entity: CrmEntity,
@@ -143,8 +143,10 @@ export class FieldMappings {
     const mapping = await typed((orm) => orm.findOneBy(FieldMappingRow, { tenantId, entity }));
     if (!mapping) return;
     const seen = list.ok ? { ...seenIn(mapping, list.value), checkedAt: askedAt } : { health: "UNKNOWN" as const };
-    const before = { checkedAt: LessThanOrEqual(askedAt), nominatedAt: LessThanOrEqual(askedAt) };
-    const same = { tenantId, entity, fieldKey: mapping.fieldKey, ...before };
+    const { fieldKey, checkedAt, nominatedAt } = mapping;
+    const isFarAhead = (noted: Date) => noted > askedAt && !isAskedLately(noted, askedAt);
+    const before = (noted: Date) => (isFarAhead(noted) ? noted : LessThanOrEqual(askedAt));
+    const same = { tenantId, entity, fieldKey, checkedAt: before(checkedAt), nominatedAt: before(nominatedAt) };
     await typed((orm) => orm.update(FieldMappingRow, same, seen));
   }
 }

@@ -1,6 +1,6 @@
-import { ENTITIES, type Entity, fieldOf, listPath } from "../support/fields";
+import { ENTITIES, type Entity, fieldOf, listPath, mappingsOf, setMapping } from "../support/fields";
 import { countStatements } from "../support/statements";
-import { dataOf, recordMeeting, syncEnds } from "../support/stories";
+import { dataOf, recordMeeting, syncEnds, until } from "../support/stories";
 import { useService } from "../support/world";
 
 // Planted and seen red: names of records that are not matched; what was looked for in vain forgotten; a look in vain not
@@ -234,6 +234,19 @@ test("the list that an admin looks at on the connection is what records are show
   simulator.control.describeField("deal", key, { name: "Order number" });
   dataOf(await service.ask("{ connection { fields(entity: DEAL) { key } } }"));
   expect(await shownAs("DEAL", key)).toMatchObject({ name: "Order number" });
+});
+
+// Seen red: both lists were dropped until the noted time had come, and each sync asked for them anew.
+test("what a clock far ahead has noted of a list, or of a nominated field, is over with the next look", async () => {
+  const key = keyOf("DEAL", "varchar");
+  await setMapping(service, "DEAL", key);
+  await database.query("UPDATE field_list SET asked_at = '2100-01-01', read_at = '2100-01-01'");
+  await database.query("UPDATE field_mapping SET checked_at = '2100-01-01', nominated_at = '2100-01-01'");
+  simulator.control.describeField("deal", key, { name: "Contract" });
+  await sync();
+  await until("the jobs after the run are done", async () => (await mappingsOf(service))[0]?.fieldName === "Contract");
+  expect(await shownAs("DEAL", key)).toMatchObject({ name: "Contract" });
+  expect(await sync()).toEqual([]);
 });
 
 test("a page of deals takes as many statements for its fields as one deal", async () => {
