@@ -22,7 +22,7 @@ import {
 } from "./connection";
 import type { CopyRef } from "./copies";
 import type { Credential, Credentials } from "./credentials";
-import { boundOf, keepTimeZone } from "./visibility";
+import { boundOf, followCompany } from "./visibility";
 
 export interface IdentityParts {
   database: Database;
@@ -103,8 +103,7 @@ export class Identity {
     if (!bound) return "REPLACED";
     const reason = refusalOfOwner(bound, user);
     if (reason) return this.#end(tenantId, copyId, version, reason);
-    if (user.timeZone !== null && user.timeZone !== bound.timeZone)
-      await keepTimeZone(database.tenant(tenantId), copyId, user.timeZone);
+    await followCompany(database.tenant(tenantId), copyId, user);
     if (isProven) return "PROVEN";
     return database.tenant(tenantId).transaction(async (scope) => {
       // The connection before the credential: the order in which disconnecting locks them.

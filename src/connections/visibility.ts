@@ -1,21 +1,31 @@
+import type { CrmCurrentUser } from "../crm/parsing/records";
 import { CONNECTION_CHANGED, notify } from "../database/between-processes";
 import type { CopyScope, TenantScope } from "../database/database";
 import { SyncedCopyRow } from "../entities/connection";
 import { asOf, readCopyState } from "./completeness";
 import type { Bound } from "./connection";
 
-/** Whose view the copy holds, and the zone of that user's days; null where there is none. */
-export async function boundOf(
-  { tenantId, typed }: TenantScope,
-  copyId: number,
-): Promise<(Bound & { timeZone: string }) | null> {
+/** Whose view the copy holds; null where there is none. */
+export async function boundOf({ tenantId, typed }: TenantScope, copyId: number): Promise<Bound | null> {
   const copy = await typed((orm) => orm.findOneBy(SyncedCopyRow, { tenantId, id: copyId }));
-  return copy && { companyId: copy.crmCompanyId, userId: copy.crmUserId, timeZone: copy.timeZone };
+  return copy && { companyId: copy.crmCompanyId, userId: copy.crmUserId };
 }
 
-/** The user who authorized lives by other clocks from now on. */
-export async function keepTimeZone({ tenantId, typed }: TenantScope, copyId: number, timeZone: string): Promise<void> {
-  await typed((orm) => orm.update(SyncedCopyRow, { tenantId, id: copyId }, { timeZone }));
+/** What an answer of `users/me` says besides: by which clocks the user who authorized lives, and what the company is called by now. */
+export function followCompany(
+  { transaction }: TenantScope,
+  copyId: number,
+  { timeZone, companyName, companyDomain }: Pick<CrmCurrentUser, "timeZone" | "companyName" | "companyDomain">,
+): Promise<void> {
+  return transaction(async (scope) => {
+    const renamed = await scope.rows(
+      `WITH zone AS (UPDATE synced_copy SET time_zone = $3 WHERE tenant_id = $1 AND id = $2 AND time_zone <> $3)
+       UPDATE connection SET company_name = $4, company_domain = $5
+       WHERE tenant_id = $1 AND copy_id = $2 AND (company_name, company_domain) IS DISTINCT FROM ($4, $5) RETURNING 1 AS renamed`,
+      [scope.tenantId, copyId, timeZone, companyName, companyDomain],
+    );
+    if (renamed.length > 0) await notify(scope, CONNECTION_CHANGED);
+  });
 }
 
 /** The user who authorized is shown as the copy's list of users has that one: renamed in the CRM, renamed here. */

@@ -59,6 +59,33 @@ test("the user who authorized is shown as the CRM names that user by now, and wh
   await watching.end();
 });
 
+// Seen red: links into the CRM led to an address that was no longer the company's, until somebody authorized again.
+test("the company is shown, and its records linked to, as the CRM calls it by now, and who watches is told", async () => {
+  const as = { tenant: "moved" };
+  await connect(service, simulator, as);
+  await syncEnds(service, as);
+  const watching = await subscribe<{ connectionStatusChanged: object }>(
+    other.url,
+    "subscription { connectionStatusChanged { companyName companyDomain } }",
+    { as },
+  );
+  const userId = simulator.company.stories.singleDeal.ownerId;
+  const moved = { id: simulator.company.id, name: "Southwind", domain: "southwind" };
+  simulator.control.mistake(userId, { userId, company: moved }, "living");
+  await syncAgain(service, database, as);
+  const told = { companyName: "Southwind", companyDomain: "southwind" };
+  await until("the name is told", async () => watching.results.length > 1);
+  expect(watching.results.map((result) => result.connectionStatusChanged)).toContainEqual(told);
+  const links = "{ connection { companyName companyDomain } deals(first: 1) { nodes { crmUrl } } }";
+  const { connection, deals } = dataOf(
+    await service.ask<{ connection: object; deals: { nodes: { crmUrl: string }[] } }>(links, {}, as),
+  );
+  expect(connection).toEqual(told);
+  expect(deals.nodes.every(({ crmUrl }) => crmUrl.startsWith("https://southwind.pipedrive.com/"))).toBe(true);
+  simulator.control.mistake(userId, { userId }, "living");
+  await watching.end();
+});
+
 test("another tenant's changes wake nobody", async () => {
   const watching = await watch("quiet-tenant");
   await until("the present state arrives", async () => watching.results.length === 1);
