@@ -85,6 +85,10 @@ export class SyncPassRow extends OfList {
   @Column("timestamptz", { nullable: true })
   firstWalkEndedAt!: Date | null;
 
+  /** Since when it has failed where it stands; null: its last page came. */
+  @Column("timestamptz", { nullable: true })
+  failedSince!: Date | null;
+
   /** When it first had to begin anew, because its list had no end or its cursor was refused. */
   @Column("timestamptz", { nullable: true })
   inVainSince!: Date | null;

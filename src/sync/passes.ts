@@ -50,7 +50,7 @@ export interface ReadPage extends CrmPage<{ id: number }> {
 
 export type Pages = AsyncGenerator<ReadPage>;
 
-const BEGINNING = { beganAt: null, cursor: null, lastId: 0, walk: 1, firstWalkEndedAt: null };
+const BEGINNING = { beganAt: null, cursor: null, lastId: 0, walk: 1, firstWalkEndedAt: null, failedSince: null };
 
 /** The pass that is under way, or one that begins now: through what changed since the list was last complete, or through all of it. */
 export function passOf({ list, passes, ahead }: ListState, resource: SyncResource, kind: PassKind): Pass {
@@ -121,10 +121,9 @@ export async function askWhole(
   removes: boolean,
 ): Promise<void> {
   await rows(
-    `INSERT INTO sync_pass AS p (tenant_id, copy_id, resource, kind, removes)
-     SELECT $1, $2, unnest($3::text[]), 'WHOLE', $4
+    `INSERT INTO sync_pass AS p (tenant_id, copy_id, resource, kind, removes) SELECT $1, $2, unnest($3::text[]), 'WHOLE', $4
      ON CONFLICT (tenant_id, copy_id, resource, kind) DO UPDATE SET removes = true, began_at = NULL, cursor = NULL,
-       last_id = 0, walk = 1, first_walk_ended_at = NULL
+       last_id = 0, walk = 1, first_walk_ended_at = NULL, failed_since = NULL
      WHERE EXCLUDED.removes AND NOT p.removes`,
     [tenantId, copyId, resources, removes],
   );
@@ -136,15 +135,18 @@ export async function forgetPasses({ tenantId, copyId, typed }: CopyScope): Prom
 }
 
 /** A pass that cannot go on from where it stands begins anew with the next run. */
-export async function restartPass({ tenantId, copyId, typed }: CopyScope, { resource, kind }: Pass): Promise<void> {
-  await typed((orm) => orm.update(SyncPassRow, { tenantId, copyId, resource, kind }, BEGINNING));
-}
+export const restartPass = (copy: CopyScope, pass: Pass): Promise<void> => change(copy, pass, BEGINNING);
 
 /** That a pass begins anew, for a reason that may last: if it comes to no end it rests before it does so again. */
-export async function noteAnew({ tenantId, copyId, typed }: CopyScope, pass: Pass, now: Date): Promise<void> {
-  const { resource, kind, inVainSince } = pass;
-  const anew = { inVainSince: inVainSince ?? now, begunAnewAt: now };
-  await typed((orm) => orm.update(SyncPassRow, { tenantId, copyId, resource, kind }, anew));
+export const noteAnew = (copy: CopyScope, pass: Pass, now: Date): Promise<void> =>
+  change(copy, pass, { inVainSince: pass.inVainSince ?? now, begunAnewAt: now });
+
+/** That its next page did not come. */
+export const noteFailed = (copy: CopyScope, pass: Pass, now: Date): Promise<void> =>
+  change(copy, pass, { failedSince: pass.failedSince ?? now });
+
+async function change({ tenantId, copyId, typed }: CopyScope, { resource, kind }: Pass, to: Partial<SyncPassRow>) {
+  await typed((orm) => orm.update(SyncPassRow, { tenantId, copyId, resource, kind }, to));
 }
 
 /** Somebody asks for what is new: nothing rests. */
@@ -165,8 +167,7 @@ export async function movePass(
   if (pass.isStored) {
     await rows(
       `WITH ${COUNTED}
-       UPDATE sync_pass SET began_at = $10, cursor = $11, last_id = $12, walk = $13, first_walk_ended_at = $14,
-         small_pages = $15
+       UPDATE sync_pass SET began_at = $10, cursor = $11, last_id = $12, walk = $13, first_walk_ended_at = $14, small_pages = $15, failed_since = NULL
        WHERE tenant_id = $1 AND copy_id = $16 AND resource = $3 AND kind = $17`,
       [...counts, ...place, copyId, kind],
     );
@@ -175,8 +176,7 @@ export async function movePass(
   await rows(`WITH ${COUNTED} SELECT 1`, counts);
   await rows(
     `INSERT INTO sync_pass (tenant_id, copy_id, resource, kind, removes, updated_since, began_at, cursor, last_id, walk,
-       first_walk_ended_at, small_pages)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT DO NOTHING`,
+       first_walk_ended_at, small_pages) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT DO NOTHING`,
     [tenantId, copyId, resource, kind, removes, updatedSince, ...place],
   );
 }

@@ -9,7 +9,7 @@ import type { ListResource } from "./lists";
 const OVERLAP_MS = 5 * MINUTE_MS;
 /** Two walks that are both to show that much is gone stand at least so far apart. */
 export const WALKS_APART_MS = 10 * MINUTE_MS;
-/** How long a cursor that is not accepted is tried again; its life is not documented. */
+/** How long a page that does not come is asked for by its cursor, whose life is not documented. */
 const CURSOR_LIFE_MS = DAY_MS;
 /** What cannot be read for long is tried once a day. */
 const LONGEST_REST_MS = DAY_MS;
@@ -53,7 +53,7 @@ const WHOLE_DEALS_SHARE = 1 / 50;
 
 export type PassKind = "WHOLE" | "CHANGES";
 /** Where a pass stands, and since when it begins anew. */
-type Place = Pick<SyncPassRow, "walk" | "cursor" | "firstWalkEndedAt" | "beganAt">;
+type Place = Pick<SyncPassRow, "walk" | "cursor" | "firstWalkEndedAt">;
 type Anew = Pick<SyncPassRow, "inVainSince" | "begunAnewAt">;
 
 /**
@@ -120,10 +120,9 @@ export function mustWait({ walk, cursor, firstWalkEndedAt }: Place, now: Date): 
   return Math.abs(now.getTime() - firstWalkEndedAt.getTime()) < WALKS_APART_MS;
 }
 
-/** It failed with the first page that it asked for at its checkpoint, and goes on from there for long already. */
-export function isStuck({ cursor, beganAt }: Place, checkpoint: string | null, now: Date): boolean {
-  if (checkpoint === null || cursor !== checkpoint || beganAt === null) return false;
-  return now.getTime() - beganAt.getTime() > CURSOR_LIFE_MS;
+/** It has failed where it stands for long already: one that is long, and gets on, is none. */
+export function isStuck({ cursor, failedSince }: Pick<SyncPassRow, "cursor" | "failedSince">, now: Date): boolean {
+  return cursor !== null && failedSince !== null && ageOf(failedSince, now) > CURSOR_LIFE_MS;
 }
 
 /** What the schedule knows of a list. */

@@ -13,6 +13,7 @@ import {
   leavePass,
   movePass,
   noteAnew,
+  noteFailed,
   type Pages,
   type Pass,
   type Place,
@@ -39,7 +40,6 @@ export async function walkPass(
 ): Promise<Outcome> {
   if (pass.cursor === null && rests(pass, context.clock())) throw endless(resource);
   if (pass.removes && pass.beganAt === null && !(await beginAbsence(context, resource))) return "PAUSED";
-  const { cursor } = pass;
   try {
     while (pass.walk < WALKS_OVER) {
       if (mustWait(pass, context.clock())) return "WAITS";
@@ -48,22 +48,17 @@ export async function walkPass(
     }
     return await removeUnseen(context, resource, state, pass);
   } catch (error) {
-    if (isListFailure(error) && !context.isStopped()) await restartWhere(context, pass, cursor, error);
+    if (isListFailure(error) && !context.isStopped()) await restartWhere(context, pass, error);
     throw error;
   }
 }
 
 /** A pass that has no end, or stands where nothing answers any more, begins anew. */
-async function restartWhere(
-  context: RunContext,
-  pass: Pass,
-  checkpoint: string | null,
-  error: CrmError,
-): Promise<void> {
+async function restartWhere(context: RunContext, pass: Pass, error: CrmError): Promise<void> {
   const now = context.clock();
   const hasNoEnd = error.detail.endless === true;
-  if (!hasNoEnd && !isStuck(pass, checkpoint, now)) return;
   await inRun(context, async (copy) => {
+    if (!hasNoEnd && !isStuck(pass, now)) return noteFailed(copy, pass, now);
     await restartPass(copy, pass);
     if (hasNoEnd) await noteAnew(copy, pass, now);
   });
@@ -195,7 +190,7 @@ async function placeAfter(
 ): Promise<Place | null> {
   const { walk, firstWalkEndedAt, removes } = pass;
   const { next: cursor, lastId, smallPages } = page;
-  const place = { beganAt: beganAt(pass, page), cursor, lastId, walk, firstWalkEndedAt, smallPages };
+  const place = { beganAt: beganAt(pass, page), cursor, lastId, walk, firstWalkEndedAt, smallPages, failedSince: null };
   if (page.next !== null) return place;
   if (!removes) return null;
   const absence = await countAbsence(copy, resource);

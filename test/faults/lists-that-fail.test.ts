@@ -127,3 +127,34 @@ test.each(cases())(
   },
   TIMEOUT_MS,
 );
+
+// Seen red: the day was counted from the beginning of the walk, and one page that failed cost all that were read before it.
+test(
+  "a walk of more than a day goes on where a page fails, and begins anew where that has failed for a day",
+  async () => {
+    const as = { tenant: "long" };
+    const { control } = world.simulator;
+    const fail = (fault: Fault) =>
+      control.fail({ match: LISTS.PERSONS.path, where: (query) => !isFirstPage(query), with: fault });
+    const pass25Hours = () => world.passMinutes(25 * 60);
+    const firstPages = () => world.asked("PERSONS").filter((asked) => isWhole(asked) && isFirstPage(asked.query));
+    const throttled = fail({ kind: "throttle" });
+    expect(await world.connect(as)).toMatchObject({ error: { code: "RATE_LIMITED" } });
+    throttled();
+    pass25Hours();
+    world.simulator.log.clear();
+    const broken = fail({ status: 500, body: "" });
+    for (let run = 0; run < 2; run += 1) {
+      expect(await world.sync(as)).toMatchObject({ error: { code: "CRM_UNAVAILABLE" } });
+      expect(firstPages()).toEqual([]);
+    }
+    pass25Hours();
+    for (let run = 0; run < 2; run += 1) await world.sync(as);
+    expect(firstPages()).toHaveLength(1);
+    broken();
+    expect(await world.sync(as)).toMatchObject({ state: "SUCCEEDED", gaps: [] });
+    expect(firstPages()).toHaveLength(1);
+    await world.isExact(as);
+  },
+  TIMEOUT_MS,
+);
