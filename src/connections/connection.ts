@@ -178,9 +178,6 @@ export async function endAuthorization(
   return moved;
 }
 
-/** A renewed access token shows these to be over; a rate limit may go on all the same. */
-export const TOKEN_TROUBLES: readonly TroubleCode[] = ["CRM_UNAVAILABLE", "SERVICE_MISCONFIGURED"];
-
 export const isTrouble = (code: string): code is TroubleCode => TROUBLE_CODES.some((trouble) => trouble === code);
 
 /** Something temporary that keeps a connected CRM from working; `message` is for the customer's admin. */
@@ -203,16 +200,16 @@ export async function noteTrouble(scope: TenantScope, copyId: number, trouble: T
   if (noted[0]?.is_new) await notify(scope, CONNECTION_CHANGED);
 }
 
-/** It works again. @param codes which trouble is shown to be over by that; all where nothing is said */
+/** It works again. @param messages of the troubles that are shown to be over by that; of all where nothing is said */
 export async function endTrouble(
   scope: TenantScope,
   copyId: number,
-  codes: readonly TroubleCode[] = TROUBLE_CODES,
+  messages: readonly string[] | null = null,
 ): Promise<void> {
   const ended = await scope.rows(
     `UPDATE connection SET trouble_code = NULL, trouble_message = NULL, trouble_since = NULL, trouble_last_seen_at = NULL
-     WHERE tenant_id = $1 AND copy_id = $2 AND trouble_code = ANY ($3) RETURNING 1 AS ended`,
-    [scope.tenantId, copyId, codes],
+     WHERE tenant_id = $1 AND copy_id = $2 AND trouble_code IS NOT NULL AND ($3::text[] IS NULL OR trouble_message = ANY ($3)) RETURNING 1 AS ended`,
+    [scope.tenantId, copyId, messages],
   );
   if (ended.length > 0) await notify(scope, CONNECTION_CHANGED);
 }

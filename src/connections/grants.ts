@@ -17,11 +17,10 @@ import {
   endTrouble,
   NeedsReauthorizationError,
   noteTrouble,
-  TOKEN_TROUBLES,
-  type Trouble,
 } from "./connection";
 import type { CopyRef } from "./copies";
 import type { Credential, Credentials } from "./credentials";
+import { TOKEN_TROUBLES, UNPROVEN } from "./renewal";
 import { boundOf, followCompany } from "./visibility";
 
 export interface IdentityParts {
@@ -39,11 +38,6 @@ export interface IdentityParts {
 export type HowAsked = Pick<CallParts, "mayBegin" | "reservation" | "stop">;
 type HeldToken = Pick<Credential, "version" | "accessToken" | "isProven">;
 
-const UNPROVEN: Trouble = {
-  code: "CRM_UNAVAILABLE",
-  message:
-    "The CRM does not say for now whose the renewed access is. It is asked at the next need; nothing has to be done.",
-};
 const ENDED: Partial<Record<ReauthorizationReason, string>> = {
   IDENTITY_CHANGED:
     "The CRM's access belongs to another user or company than the one that authorized. Authorize again with that user, or disconnect.",

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { explain } from "../crm/errors";
 import { type CrmOAuth, type Grant, OAuthError, type TokenFailure } from "../crm/oauth";
 import type { Database, TenantScope } from "../database/database";
 import { heldUpOf } from "../database/errors";
@@ -178,6 +179,18 @@ const MISCONFIGURED: Trouble = {
   code: "SERVICE_MISCONFIGURED",
   message: "The CRM does not accept this service's app registration. The service's operator has to mend it.",
 };
+export const UNPROVEN: Trouble = {
+  code: "CRM_UNAVAILABLE",
+  message:
+    "The CRM does not say for now whose the renewed access is. It is asked at the next need; nothing has to be done.",
+};
+/** As a run says it that had no token. */
+export const NO_TOKEN = {
+  code: "CRM_UNAVAILABLE",
+  message: explain("NO_TOKEN", { todo: "The next run tries again." }),
+} as const;
+/** A renewed access token shows these to be over. What a list of the CRM has met under the same code may go on all the same. */
+export const TOKEN_TROUBLES = [OUTAGE, MISCONFIGURED, UNPROVEN, NO_TOKEN].map(({ message }) => message);
 
 /**
  * Decision 0004: only `invalid_grant` is revocation, and after a renewal whose answer was lost it may as well be the lost

@@ -1,5 +1,6 @@
 import { LessThan } from "typeorm";
 import { ConnectionGoneError, NeedsReauthorizationError } from "../connections/connection";
+import { NO_TOKEN } from "../connections/renewal";
 import type { CrmPage } from "../crm/api";
 import { CrmError, type CrmFailure, explain, stopBehind } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
@@ -74,9 +75,7 @@ export function failureOf(error: unknown): RunFailure | null {
   if (error instanceof OAuthError && error.cause instanceof CrmError && ASKED_WHO.has(error.cause.code)) {
     return BY_CRM_FAILURE[error.cause.code];
   }
-  if (error instanceof OAuthError) {
-    return { code: "CRM_UNAVAILABLE", message: explain("NO_TOKEN", NEXT_RUN) };
-  }
+  if (error instanceof OAuthError) return NO_TOKEN;
   return { code: "INTERNAL", message: "The run failed for a reason of our own. The operator's log has it." };
 }
 
