@@ -119,7 +119,7 @@ function jobsOf({ database, logger, ...services }: Services) {
     handlerOf(SYNC_RUN_ENDED, async ({ tenantId }, stop) => {
       // What a sync brought may belong to meetings that were recorded before it.
       await rematching.run(tenantId, stop);
-      await fieldMappings.refresh(tenantId);
+      await fieldMappings.refresh(tenantId, services.budget);
     }),
     handlerOf(CONFIRM_GRANT, (doubt) => uninstalls.confirm(doubt)),
     handlerOf(PURGE_COPY, (copy, stop) => purgeCopy(database, copy, stop, logger)),

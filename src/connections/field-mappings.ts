@@ -2,6 +2,7 @@ import { LessThanOrEqual } from "typeorm";
 import type { Actor } from "../auth/actor";
 import { type PolicyRefusal, recordAudit, refusalToConnect, refusedByPolicy } from "../auth/policies";
 import type { CrmApi } from "../crm/api";
+import { ADDRESSES } from "../crm/calls";
 import { CrmError, type CrmFailure, type Explanation, explain, stopBehind } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
 import type { CrmEntity, CrmField } from "../crm/parsing/fields";
@@ -10,8 +11,11 @@ import { FieldMappingRow } from "../entities/writeback";
 import type { Clock } from "../platform/clock";
 import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
+import type { Budget } from "./budget";
 import {
   ConnectionGoneError,
+  connectedCopyId,
+  liveCopyId,
   lockConnection,
   NEEDS_REAUTHORIZATION,
   NeedsReauthorizationError,
@@ -19,6 +23,7 @@ import {
   readConnection,
 } from "./connection";
 import { isAskedLately, keepLiveList } from "./field-lists";
+import { boundOf } from "./visibility";
 
 export type FieldListRefusal = "NOT_CONNECTED" | "NEEDS_REAUTHORIZATION" | "CRM_UNAVAILABLE";
 
@@ -76,16 +81,18 @@ export class FieldMappings {
     const policy = await this.#policy(actor, "setFieldMapping");
     if (policy) return policy;
     const key = fieldKey.trim();
-    const companyId = await this.#boundCompany(this.parts.database.tenant(actor.tenantId));
+    const outside = this.parts.database.tenant(actor.tenantId);
+    const copyId = await liveCopyId(outside);
+    const before = copyId && (await boundOf(outside, copyId));
     const list = await this.fields(actor.tenantId, entity);
     if (!list.ok) return list;
     const chosen = choose(list.value, entity, key);
     if (!chosen.ok) return chosen;
     const now = this.parts.clock();
-    return this.parts.database.tenant(actor.tenantId).transaction(async (scope) => {
+    return outside.transaction(async (scope) => {
       const { bound } = await lockConnection(scope);
       // Disconnected meanwhile, or connected to another company: the list is not this connection's.
-      if (bound === null || bound.companyId !== companyId) return NOT_CONNECTED;
+      if (!bound || !before || bound.companyId !== before.companyId) return NOT_CONNECTED;
       await upsert(scope, entity, bound.companyId, chosen.value, actor.userId, now);
       await recordAudit(scope, this.parts.logger, { action: "FIELD_MAPPING_SET", actor, at: now, subject: entity });
       return accepted(await readFieldMappings(scope));
@@ -107,30 +114,24 @@ export class FieldMappings {
     });
   }
 
-  /** After a sync: one list for each nominated field, but for one that was in order within the hour: each list is paid for. */
-  async refresh(tenantId: number): Promise<void> {
-    for (const { entity, health, checkedAt } of await readFieldMappings(this.parts.database.tenant(tenantId))) {
-      if (health === "OK" && isAskedLately(checkedAt, this.parts.clock())) continue;
+  /** After a sync: a list for each nominated field that was not in order within the hour, while there are tokens for syncs. */
+  async refresh(tenantId: number, budget: Pick<Budget, "left">): Promise<void> {
+    const { database, clock, logger } = this.parts;
+    const scope = database.tenant(tenantId);
+    const copyId = await connectedCopyId(scope);
+    if (copyId === null) return;
+    for (const { entity, health, checkedAt } of await readFieldMappings(scope)) {
+      if (health === "OK" && isAskedLately(checkedAt, clock())) continue;
+      if ((await budget.left(tenantId, copyId, "LISTS", clock())) < ADDRESSES.fields(entity).price) return;
       const list = await this.fields(tenantId, entity);
       if (list.ok) continue;
-      this.parts.logger.warn({ tenantId, entity, code: list.code }, "a nominated field could not be looked at");
-      return;
+      return logger.warn({ tenantId, entity, code: list.code }, "a nominated field could not be looked at");
     }
   }
 
   #policy(actor: Actor, operation: string): Promise<Refused<PolicyRefusal> | null> {
     const policy = refusalToConnect(actor);
     return refusedByPolicy(this.parts, actor, operation, policy && refused(policy, POLICY_MESSAGES[policy]));
-  }
-
-  async #boundCompany({ tenantId, rows }: TenantScope): Promise<number | null> {
-    const [copy] = await rows<{ companyId: number }>(
-      `SELECT s.crm_company_id AS "companyId" FROM connection c
-       JOIN synced_copy s ON s.tenant_id = $1 AND s.id = c.copy_id WHERE c.tenant_id = $1`,
-      [tenantId],
-      { companyId: "number" },
-    );
-    return copy?.companyId ?? null;
   }
 
   /** A look that began before the last one says nothing new, but for one that a clock far ahead has noted. */

@@ -357,4 +357,25 @@ describe("The health of a nominated field", () => {
     await sync(as);
     expect(simulator.log.of("GET", /Fields$/).map(({ path }) => path)).toEqual([listPath("DEAL"), listPath("PERSON")]);
   });
+
+  // Seen red: ten tokens for each, after each of the looks whether there are any.
+  test("is not looked at while the company's tokens are left to its other apps, and stays as it was seen", async () => {
+    const as = await connected();
+    await setMapping(service, "DEAL", fieldOf(simulator, "DEAL", "varchar").field_code, as);
+    await anHourLater(as);
+    const seen = await mappingsOf(service, as);
+    simulator.log.clear();
+    await database.query(
+      "UPDATE crm_budget SET daily_limit = 30000, remaining = 2000, told_at = now(), day_began_at = now()",
+    );
+    await database.query(
+      `SELECT graphile_worker.add_job('sync_run_ended', json_build_object('tenantId', tenant_id, 'runId', id)) FROM sync_run
+       WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)`,
+      [as.tenant],
+    );
+    await until("the job is done", async () => (await openJobs()) === 0);
+    expect(simulator.log.of("GET", /Fields$/)).toEqual([]);
+    expect(await mappingsOf(service, as)).toEqual(seen);
+    await database.query("DELETE FROM crm_budget");
+  });
 });
