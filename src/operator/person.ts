@@ -84,6 +84,7 @@ export interface Person {
   hasAuthorized: boolean;
   /** Meetings that have an attendee with such an address. */
   meetingIds: string[];
+  attendances: readonly Attendance[];
   /** As the CRM and the operator call the person: texts of all rows are looked through for them. */
   names: string[];
   /**
@@ -117,7 +118,7 @@ export async function findPerson(scope: TenantScope, text: string, said: Said = 
   const meetingIds = [...new Set(attendances.map(({ meetingId }) => meetingId))];
   const users = accounts.flatMap(({ copyId, crmId }) => (crmId === null ? [] : [{ copyId, crmId }]));
   const hasAuthorized = accounts.some(({ crmId }) => crmId === null);
-  const person = { mailboxes, records, targets, users, hasAuthorized, meetingIds, names, called };
+  const person = { mailboxes, records, targets, users, hasAuthorized, attendances, meetingIds, names, called };
   return { ...person, unclear: synced.length > 0 ? [] : await readUnclear(scope, person) };
 }
 
@@ -328,7 +329,7 @@ const OWN = {
   notes:
     "SELECT to_jsonb(t) AS row FROM note t WHERE t.tenant_id = $1 AND (t.copy_id, t.person_id) IN (SELECT * FROM ids)",
   attendances:
-    "SELECT to_jsonb(t) AS row FROM meeting_attendee t WHERE t.tenant_id = $1 AND t.meeting_id IN (SELECT id FROM attended)",
+    "SELECT to_jsonb(t) AS row FROM meeting_attendee t WHERE t.tenant_id = $1 AND (t.meeting_id, t.position) IN (SELECT * FROM attended)",
   meetings:
     "SELECT to_jsonb(t) - 'search_text' AS row FROM meeting t WHERE t.tenant_id = $1 AND t.id IN (SELECT id FROM attended)",
   matches:
@@ -338,9 +339,9 @@ const OWN = {
   fieldsWritten: `SELECT to_jsonb(t) AS row FROM field_write t WHERE t.tenant_id = $1 AND t.entity = 'PERSON'
       AND (t.copy_id, t.target_id) IN (SELECT * FROM targets)`,
 } as const;
-/** $1: the tenant, $2 and $3: the synced persons, $4: the meetings that the person attends, $5 and $6: the user of the CRM, $7: who authorized, $8 and $9: the persons of receipts. */
+/** $1: the tenant, $2 and $3: the synced persons, $4 and $10: where the person attends, $5 and $6: the user of the CRM, $7: who authorized, $8 and $9: the persons of receipts. */
 const OF_PERSON = `WITH ids AS (SELECT * FROM unnest($2::bigint[], $3::bigint[]) AS one (copy_id, person_id)),
-  attended AS (SELECT unnest($4::uuid[]) AS id), users AS (SELECT * FROM unnest($5::bigint[], $6::bigint[]) AS one (copy_id, crm_id)), authorized AS (SELECT $7::boolean AS has),
+  attended AS (SELECT * FROM unnest($4::uuid[], $10::integer[]) AS one (id, position)), users AS (SELECT * FROM unnest($5::bigint[], $6::bigint[]) AS one (copy_id, crm_id)), authorized AS (SELECT $7::boolean AS has),
   targets AS (SELECT * FROM unnest($8::bigint[], $9::bigint[]) AS one (copy_id, person_id))`;
 const idsOf = (of: readonly { copyId: number; crmId: number }[]) => [
   of.map(({ copyId }) => copyId),
@@ -359,18 +360,14 @@ export interface PersonExport {
 /** All that is held about the person, by kind, and the texts of other rows that mention the person. */
 export async function exportOf(database: Database, scope: TenantScope, person: Person): Promise<PersonExport> {
   const { tenantId, rows } = scope;
-  const { records, targets, meetingIds, users, hasAuthorized } = person;
+  const { records, targets, attendances, users, hasAuthorized } = person;
+  const [ids, places] = [attendances.map((one) => one.meetingId), attendances.map((one) => one.position)];
   const held: PersonExport["held"] = {};
-  const parameters = [tenantId, ...idsOf(records), meetingIds, ...idsOf(users), hasAuthorized, ...idsOf(targets)];
+  const parameters = [tenantId, ...idsOf(records), ids, ...idsOf(users), hasAuthorized, ...idsOf(targets), places];
   for (const [kind, sql] of Object.entries(OWN)) {
-    const found = await rows<{ row: { email?: string } }>(
-      `${OF_PERSON} ${sql} LIMIT ${MOST_OF_A_KIND + 1}`,
-      parameters,
-      { row: "json" },
-    );
-    // The other attendees of those meetings are other people.
-    const own = found.filter(({ row }) => kind !== "attendances" || isOf(person, row.email ?? ""));
-    held[kind] = own.map(({ row }) => row);
+    const limited = `${OF_PERSON} ${sql} LIMIT ${MOST_OF_A_KIND + 1}`;
+    const found = await rows<{ row: unknown }>(limited, parameters, { row: "json" });
+    held[kind] = found.map(({ row }) => row);
   }
   const patterns = mentionsOf(person.mailboxes, person.names);
   for (const texts of textsOf(database)) {

@@ -1,4 +1,6 @@
+import { Database } from "../../src/database/database";
 import { inBatches } from "../../src/database/upsert";
+import { exportOf, findPerson } from "../../src/operator/person";
 import { fillTenants, onOneServer, reading } from "../support/blocks";
 import { useDatabase } from "../support/world";
 
@@ -23,4 +25,24 @@ onOneServer("what a large tenant leaves is deleted without a look at what others
   });
   expect(found).toBe(LARGE);
   expect(blocks).toBeLessThan(4 * LARGE);
+});
+
+// Seen red: of ten thousand attendees of the person's meetings those that came first were looked through, and nothing said so.
+test("an export has the person's place in each meeting, however many others were there", async () => {
+  const tenantId = await database.tenantId("crowded");
+  await database.query(
+    `INSERT INTO meeting (tenant_id, id, external_id, title, starts_at, owner_email, owner_key, search_text, recorded_by, recorded_at)
+     VALUES ($1, gen_random_uuid(), 'fair', 'A fair', now(), 'anna@seller.example', 'anna@seller.example', '', 'anna', now())`,
+    [tenantId],
+  );
+  await database.query(
+    `INSERT INTO meeting_attendee (tenant_id, meeting_id, position, email, side, match_status, match_reason, candidate_ids, organization_status)
+     SELECT $1, m.id, g, 'p' || g || '@buyer.example', 'BUYER', 'NONE', '', '{}', 'NONE' FROM meeting m, generate_series(0, 10500) g
+     WHERE m.tenant_id = $1`,
+    [tenantId],
+  );
+  const all = new Database(database.dataSource);
+  const scope = all.tenant(tenantId);
+  const { held, cutAt } = await exportOf(all, scope, await findPerson(scope, "p10500@buyer.example"));
+  expect([held.attendances, cutAt]).toEqual([[expect.objectContaining({ position: 10_500 })], []]);
 });
