@@ -1,4 +1,5 @@
 import type { Fault } from "../../simulator";
+import { dataOf } from "../support/stories";
 import {
   CHANGING,
   type Changing,
@@ -8,6 +9,7 @@ import {
   type Query,
   SyncWorld,
 } from "../support/sync-world";
+import { makeStale } from "../support/tokens";
 import { useStarted } from "../support/world";
 
 const DEEP = Boolean(process.env.DEEP);
@@ -158,3 +160,23 @@ test(
   },
   TIMEOUT_MS,
 );
+
+// Seen red: each renewal, so each hour, told watchers that it was over, and the next run that it had just begun.
+test("trouble that a list has is ended by a run, and not by a renewed token", async () => {
+  const { control, log } = world.simulator;
+  const as = { tenant: "troubled" };
+  const asked = (query: string) => world.api.ask<{ connection: { trouble: object | null } }>(query, {}, as);
+  const trouble = async () => dataOf(await asked("{ connection { trouble { code since } } }")).connection.trouble;
+  control.fail({ match: LISTS.ACTIVITIES.path, with: { status: 500, body: "" } });
+  await world.connect(as);
+  const begun = await trouble();
+  expect(begun).toMatchObject({ code: "CRM_UNAVAILABLE" });
+  await makeStale(world.database, as.tenant);
+  log.clear();
+  dataOf(await asked("{ connection { fields(entity: DEAL) { key } } }"));
+  expect(log.of("POST", "/oauth/token")).toHaveLength(1);
+  expect(await trouble()).toEqual(begun);
+  control.clearFaults();
+  await world.sync(as);
+  expect(await trouble()).toBeNull();
+});

@@ -1,6 +1,5 @@
 import type { FaultRule } from "../../simulator";
-import { connect, dataOf, type EndedRun, syncAgain, syncEnds } from "../support/stories";
-import { makeStale } from "../support/tokens";
+import { connect, type EndedRun, syncEnds } from "../support/stories";
 import { useService } from "../support/world";
 
 const { simulator, database, service } = useService({ deals: 60, seed: 7 });
@@ -61,23 +60,6 @@ test("a rate limit on participants ends the asking: the others were not read yet
   await service.ask("mutation { requestSync { __typename } }", {}, { tenant: "limited" });
   expect((await syncEnds(service, { tenant: "limited" })).gaps).toEqual([]);
   expect(simulator.log.of("GET", /\/participants$/)).toHaveLength(unread?.n ?? 0);
-});
-
-// Seen red: each renewal, so each hour, told watchers that it was over, and the next run that it had just begun.
-test("trouble that a list has is ended by a run, and not by a renewed token", async () => {
-  const as = { tenant: "troubled" };
-  const asked = (query: string) => service.ask<{ connection: { trouble: object | null } }>(query, {}, as);
-  const trouble = async () => dataOf(await asked("{ connection { trouble { code since } } }")).connection.trouble;
-  await syncWith(as.tenant, { match: "/api/v2/activities", with: { status: 500, body: "" } });
-  const begun = await trouble();
-  expect(begun).toMatchObject({ code: "CRM_UNAVAILABLE" });
-  await makeStale(database, as.tenant);
-  simulator.log.clear();
-  dataOf(await asked("{ connection { fields(entity: DEAL) { key } } }"));
-  expect(simulator.log.of("POST", "/oauth/token")).toHaveLength(1);
-  expect(await trouble()).toEqual(begun);
-  await syncAgain(service, database, as);
-  expect(await trouble()).toBeNull();
 });
 
 test.each(["pipelines", "stages"])(
