@@ -187,7 +187,7 @@ export const UNPROVEN: Trouble = {
 /** As a run says it that had no token. */
 export const NO_TOKEN = {
   code: "CRM_UNAVAILABLE",
-  message: explain("NO_TOKEN", { todo: "The next run tries again." }),
+  message: explain("NO_TOKEN", { todo: "It is tried again at the next need, as when you ask for a sync." }),
 } as const;
 /** A renewed access token shows these to be over. What a list of the CRM has met under the same code may go on all the same. */
 export const TOKEN_TROUBLES = [OUTAGE, MISCONFIGURED, UNPROVEN, NO_TOKEN].map(({ message }) => message);

@@ -38,25 +38,27 @@ export const GAP_CODE_OF: Record<CrmFailure, GapCode> = {
   UNREADABLE: "CRM_ANSWER_UNREADABLE",
 };
 
-const NEXT_RUN = { todo: "The next run tries again." };
+/** Runs may be made by request alone, and what has failed for long rests, but for who asks. */
+const LATER_SYNC = "later sync tries again; one that you ask for does so at once.";
+const IF_PLANNED = "; where none is planned, ask for one.";
 
 const BY_CRM_FAILURE: Record<CrmFailure, RunFailure> = {
   RATE_LIMITED: {
     code: "RATE_LIMITED",
-    message: explain("RATE_LIMITED", { todo: "The next run goes on from here." }),
+    message: explain("RATE_LIMITED", { todo: `A later sync goes on from here${IF_PLANNED}` }),
   },
   BUDGET_LOW: {
     code: "BUDGET_LOW",
-    message: explain("BUDGET_LOW", { todo: "It goes on by itself when there is more." }),
+    message: explain("BUDGET_LOW", { todo: `A later sync goes on when there is more${IF_PLANNED}` }),
   },
-  UNAVAILABLE: { code: "CRM_UNAVAILABLE", message: explain("UNAVAILABLE", NEXT_RUN) },
+  UNAVAILABLE: { code: "CRM_UNAVAILABLE", message: explain("UNAVAILABLE", { todo: `A ${LATER_SYNC}` }) },
   UNAUTHORIZED: { code: "CRM_REFUSED", message: explain("UNAUTHORIZED") },
   REFUSED: { code: "CRM_REFUSED", message: explain("REFUSED") },
   NOT_FOUND: { code: "CRM_REFUSED", message: explain("NOT_FOUND") },
   ACCOUNT_CLOSED: { code: "CRM_ACCOUNT_CLOSED", message: explain("ACCOUNT_CLOSED") },
   UNREADABLE: {
     code: "CRM_ANSWER_UNREADABLE",
-    message: explain("UNREADABLE", { todo: "Nothing of it was stored; the next run tries again." }),
+    message: explain("UNREADABLE", { todo: `Nothing of it was stored; a ${LATER_SYNC}` }),
   },
 };
 
@@ -128,7 +130,7 @@ export async function recordGaps(
 /** A whole list that could not be read, as whoever reads an answer is told. */
 export function gapOf(resource: SyncResource, error: CrmError): FoundGap {
   const list = resource.toLowerCase().replace("_", " ");
-  const message = `The CRM's ${list} could not be read; what is shown of them may be missing or old. The next run asks again.`;
+  const message = `The CRM's ${list} could not be read; what is shown of them may be missing or old. A ${LATER_SYNC}`;
   const code = error.code === "NOT_FOUND" ? "CRM_REFUSED" : GAP_CODE_OF[error.code];
   return { code, message };
 }

@@ -265,7 +265,7 @@ async function readAgain(
 }
 
 const GAP_MESSAGE =
-  "The participants of some deals could not be read; what is shown may be older. The next run asks again.";
+  "The participants of some deals could not be read; what is shown may be older. A later sync asks again; where none is planned, ask for one.";
 
 /**
  * Stores a batch: what was read replaces what was known; where it could not be read the last known stays.

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { CrmError, type CrmFailure, explain } from "../../src/crm/errors";
 import { OAuthError } from "../../src/crm/oauth";
-import { failureOf } from "../../src/sync/failures";
+import { failureOf, gapOf } from "../../src/sync/failures";
 import { certainFailureOf } from "../../src/writeback/outcomes";
 import { sourceFiles } from "../support/syntax";
 
@@ -15,10 +15,13 @@ test("a run and a write say the same of what happened, and each what follows for
   expect([failureOf(closed)?.message, certainFailureOf(closed)?.message]).toEqual([ACCOUNT, ACCOUNT]);
   const limited = new CrmError("RATE_LIMITED", "429", { status: 429 });
   const what = "The CRM's request limit is used up; other apps share it.";
-  expect(failureOf(limited)?.message).toBe(`${what} The next run goes on from here.`);
+  expect(failureOf(limited)?.message).toBe(
+    `${what} A later sync goes on from here; where none is planned, ask for one.`,
+  );
   expect(certainFailureOf(limited)?.message).toBe(`${what} Try again later with a new idempotency key.`);
   const outage = new OAuthError("OUTAGE", "no answer");
-  expect(failureOf(outage)?.message).toBe("The access token could not be renewed for now. The next run tries again.");
+  const noToken = "The access token could not be renewed for now.";
+  expect(failureOf(outage)?.message).toBe(`${noToken} It is tried again at the next need, as when you ask for a sync.`);
 });
 
 const FAILURES: CrmFailure[] = [
@@ -31,6 +34,13 @@ const FAILURES: CrmFailure[] = [
   "UNAVAILABLE",
   "UNREADABLE",
 ];
+
+// Seen red: a next run was promised where runs are only made by request, and by a run in which the list still rests.
+test.each(FAILURES)("a run that %s ends, or a list that it leaves out, promises nothing of the next run", (failure) => {
+  const error = new CrmError(failure, "");
+  expect(failureOf(error)?.message).not.toMatch(/next run|by itself/);
+  expect(gapOf("DEALS", error).message).not.toMatch(/next run|by itself/);
+});
 
 test.each(FAILURES)("what %s means is said in one file", (failure) => {
   const what = explain(failure, { todo: "" }).trim();
