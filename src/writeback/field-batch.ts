@@ -57,14 +57,18 @@ export interface FieldsPlan {
 
 export type PlanRefusal = ChoiceRefusal | "FIELD_NOT_MAPPED" | "INVALID_INPUT";
 
+/** Why the CRM's list of an entity's fields could not be read. */
+export type UnreadLists = ReadonlyMap<MatchedEntity, WriteFailure>;
+
 /** The plan, in the transaction that makes its receipts. */
 export async function planOf(
   scope: TenantScope,
   { meeting, values }: AskedFields,
   now: Date,
+  unread: UnreadLists = new Map(),
 ): Promise<Outcome<FieldsPlan, TargetsRefusal | PlanRefusal>> {
   const held = await holdTargets(scope, meeting);
-  return held.ok ? planFields(held.value, await readFieldMappings(scope), values, now) : held;
+  return held.ok ? planFields(held.value, await readFieldMappings(scope), values, { now, unread }) : held;
 }
 
 /**
@@ -75,7 +79,7 @@ function planFields(
   held: MeetingTargets,
   mappings: readonly FieldMappingRow[],
   asked: readonly AskedField[],
-  now: Date,
+  { now, unread }: { now: Date; unread: UnreadLists },
 ): Outcome<FieldsPlan, PlanRefusal> {
   const planned: PlannedField[] = [];
   for (const [position, field] of asked.entries()) {
@@ -94,7 +98,9 @@ function planFields(
         refused("INVALID_INPUT", "The same field of the same record is given twice. Give it one value."),
       );
     }
-    planned.push({ target: target.value, key: mapping.fieldKey, ...fitting(mapping, field.value, now) });
+    const fit = fitting(mapping, field.value, now);
+    const failure = (fit.inDoubt && unread.get(field.entity)) || fit.failure;
+    planned.push({ target: target.value, key: mapping.fieldKey, ...fit, failure });
   }
   return accepted({ held, fields: planned });
 }
@@ -133,11 +139,6 @@ export interface BatchField {
   value: unknown;
 }
 export type Batch = readonly [BatchField, ...BatchField[]];
-
-export const FIELD_GONE: WriteOutcome = {
-  state: "FAILED",
-  failure: { code: "FIELD_NOT_FOUND", message: "The CRM no longer has this field. Nominate another." },
-};
 
 export interface RecordReport {
   /** In the order of the batch. */

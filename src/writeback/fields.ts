@@ -1,16 +1,13 @@
 import type { Actor } from "../auth/actor";
-import { holdCopyToJudge } from "../connections/copies";
 import type { FieldMappings } from "../connections/field-mappings";
 import type { CrmCustomFields } from "../crm/parsing/fields";
 import type { TenantScope } from "../database/database";
-import { jsonRows } from "../database/upsert";
 import type { MatchedEntity } from "../entities/meeting";
 import type { FieldWriteRow } from "../entities/writeback";
 import { accepted, type Outcome } from "../platform/errors";
 import {
   type AskedFields,
   batchesOf,
-  FIELD_GONE,
   type FieldsPlan,
   notSent,
   type PlanRefusal,
@@ -22,9 +19,17 @@ import {
 } from "./field-batch";
 import { isApplied } from "./field-values";
 import { type LookedUp, LookUps } from "./look-ups";
-import { type Found, verdictOf, type WriteFailure, type WriteOutcome } from "./outcomes";
+import {
+  FIELD_GONE,
+  type Found,
+  notLookedAt,
+  OTHER_VALUE,
+  verdictOf,
+  type WriteFailure,
+  type WriteOutcome,
+} from "./outcomes";
 import { FIELD, makeReceipts, settle } from "./receipts";
-import type { TargetsRefusal } from "./targets";
+import { copyFields, type TargetsRefusal } from "./targets";
 import {
   type Begun,
   callsToWrite,
@@ -78,9 +83,13 @@ export class FieldWrites {
       return inDoubt.size > 0 ? null : accepted(await this.#makeReceipts(scope, actor, intent, planned.value));
     });
     if (begun) return begun;
-    for (const entity of inDoubt) await mappings.fields(actor.tenantId, entity);
+    const unread = new Map<MatchedEntity, WriteFailure>();
+    for (const entity of inDoubt) {
+      const list = await mappings.fields(actor.tenantId, entity);
+      if (!list.ok) unread.set(entity, notLookedAt(list));
+    }
     return database.tenant(actor.tenantId).transaction(async (scope) => {
-      const planned = await planOf(scope, asked, this.parts.clock());
+      const planned = await planOf(scope, asked, this.parts.clock(), unread);
       return planned.ok ? accepted(await this.#makeReceipts(scope, actor, intent, planned.value)) : planned;
     });
   }
@@ -174,46 +183,9 @@ export class FieldWrites {
   }
 }
 
-const OTHER_VALUE: WriteOutcome = {
-  state: "FAILED",
-  failure: {
-    code: "ANSWER_LOST",
-    message: "The CRM's answer was lost, and the field holds another value. Write it again with a new idempotency key.",
-  },
-};
-
 const isRejected = (outcome: WriteOutcome) => outcome.state === "FAILED" && outcome.failure.code === "VALUE_REJECTED";
 
 function intentOf({ meetingId, values, idempotencyKey }: AskedFields): Intent {
   const sent = values.map(({ entity, targetId, value }) => [entity, targetId, value]);
   return { idempotencyKey, inputHash: hashOf([meetingId, sent]) };
 }
-
-const TABLES: Record<MatchedEntity, string> = { DEAL: "deal", PERSON: "person", ORGANIZATION: "organization" };
-
-/**
- * The tenant's readers see at once what the CRM showed after a write. The newest state stays: a page of a sync that was
- * read before the write and comes after it finds a newer row.
- */
-async function copyFields(
-  scope: TenantScope,
-  copyId: number,
-  entity: MatchedEntity,
-  { id, updateTime, customFields }: CrmCustomFields,
-): Promise<void> {
-  if (!(await holdCopyToJudge(scope, copyId))) return;
-  const { tenantId, rows } = scope;
-  const copied = await rows(
-    `UPDATE ${TABLES[entity]} SET update_time = coalesce($5, update_time),
-       custom_fields = (custom_fields || ($4::jsonb -> 0)) - ARRAY (SELECT key FROM jsonb_each($4::jsonb -> 0) WHERE value = 'null')
-     WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = $3
-       AND (update_time IS NULL OR $5::timestamptz IS NULL OR update_time <= $5)
-     RETURNING 1 AS copied`,
-    [tenantId, copyId, id, jsonRows([customFields]), updateTime],
-  );
-  const isMoved = entity === "DEAL" && updateTime && copied.length > 0;
-  if (isMoved) await rows(MOVE_IN_LISTS, [tenantId, copyId, id, updateTime]);
-}
-
-/** Lists of deals sort by it. No verdict hangs on it. */
-const MOVE_IN_LISTS = "UPDATE deal_silence SET changed_at = $4 WHERE tenant_id = $1 AND copy_id = $2 AND deal_id = $3";

@@ -1,4 +1,5 @@
 import { ConnectionGoneError, NeedsReauthorizationError } from "../connections/connection";
+import type { FieldListRefusal } from "../connections/field-mappings";
 import type { CrmApi } from "../crm/api";
 import { CrmError, type CrmFailure, explain, stopBehind } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
@@ -6,7 +7,7 @@ import type { CrmRecordRef } from "../crm/parsing/fields";
 import type { TenantScope } from "../database/database";
 import type { StoredWriteErrorCode } from "../entities/writeback";
 import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../platform/clock";
-import { ServiceError } from "../platform/errors";
+import { type Refused, ServiceError } from "../platform/errors";
 import { UnsealError } from "../platform/keyring";
 
 /** It is more than a minute since the receipt: an answer would come after the write counts as abandoned. Nothing was sent. */
@@ -68,6 +69,24 @@ const REJECTED: WriteFailure = {
   code: "VALUE_REJECTED",
   message: "The CRM does not accept it. Change it, and write it with a new idempotency key.",
 };
+
+export const FIELD_GONE: WriteOutcome = {
+  state: "FAILED",
+  failure: { code: "FIELD_NOT_FOUND", message: "The CRM no longer has this field. Nominate another." },
+};
+export const OTHER_VALUE: WriteOutcome = {
+  state: "FAILED",
+  failure: {
+    code: "ANSWER_LOST",
+    message: "The CRM's answer was lost, and the field holds another value. Write it again with a new idempotency key.",
+  },
+};
+
+/** Of a value that may or may not fit, where the list that would tell could not be read. */
+export const notLookedAt = ({ code, message }: Refused<FieldListRefusal>): WriteFailure => ({
+  code: code === "NEEDS_REAUTHORIZATION" ? code : "CRM_UNAVAILABLE",
+  message: `Its field could not be looked at in the CRM. ${message} Use a new idempotency key for that.`,
+});
 
 const unavailable = (message: string): WriteFailure => ({ code: "CRM_UNAVAILABLE", message });
 const unauthorized = (message: string): WriteFailure => ({ code: "NEEDS_REAUTHORIZATION", message });

@@ -1,6 +1,8 @@
 import { NEEDS_REAUTHORIZATION, NOT_CONNECTED, readConnection } from "../connections/connection";
-import { holdLiveCopy } from "../connections/copies";
+import { holdCopyToJudge, holdLiveCopy } from "../connections/copies";
+import type { CrmCustomFields } from "../crm/parsing/fields";
 import type { TenantScope } from "../database/database";
+import { jsonRows } from "../database/upsert";
 import type { MatchedEntity } from "../entities/meeting";
 import { accepted, type Outcome, refused } from "../platform/errors";
 
@@ -178,3 +180,32 @@ const DEALS_IN_QUESTION = `
       EXISTS (SELECT 1 FROM deal d WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.person_id = could_be.id)
       OR EXISTS (SELECT 1 FROM deal_participant p WHERE p.tenant_id = $1 AND p.copy_id = $2 AND p.person_id = could_be.id))
   ) AS "ambiguousHaveDeals"`;
+
+const TABLES: Record<MatchedEntity, string> = { DEAL: "deal", PERSON: "person", ORGANIZATION: "organization" };
+
+/**
+ * The tenant's readers see at once what the CRM showed after a write. The newest state stays: a page of a sync that was
+ * read before the write and comes after it finds a newer row.
+ */
+export async function copyFields(
+  scope: TenantScope,
+  copyId: number,
+  entity: MatchedEntity,
+  { id, updateTime, customFields }: CrmCustomFields,
+): Promise<void> {
+  if (!(await holdCopyToJudge(scope, copyId))) return;
+  const { tenantId, rows } = scope;
+  const copied = await rows(
+    `UPDATE ${TABLES[entity]} SET update_time = coalesce($5, update_time),
+       custom_fields = (custom_fields || ($4::jsonb -> 0)) - ARRAY (SELECT key FROM jsonb_each($4::jsonb -> 0) WHERE value = 'null')
+     WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = $3
+       AND (update_time IS NULL OR $5::timestamptz IS NULL OR update_time <= $5)
+     RETURNING 1 AS copied`,
+    [tenantId, copyId, id, jsonRows([customFields]), updateTime],
+  );
+  const isMoved = entity === "DEAL" && updateTime && copied.length > 0;
+  if (isMoved) await rows(MOVE_IN_LISTS, [tenantId, copyId, id, updateTime]);
+}
+
+/** Lists of deals sort by it. No verdict hangs on it. */
+const MOVE_IN_LISTS = "UPDATE deal_silence SET changed_at = $4 WHERE tenant_id = $1 AND copy_id = $2 AND deal_id = $3";

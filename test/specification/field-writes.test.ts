@@ -217,6 +217,29 @@ describe("A field that is not as it was", () => {
     await nominate("varchar");
   });
 
+  // Seen red: the old option written and said to be WRITTEN, and "is none of the options" of what nobody had looked at.
+  test("a value in doubt fails, and may be tried again, where the CRM's list cannot be read; others are sent", async () => {
+    const key = simulator.control.addCustomField("deal", { name: "Size", type: "enum", options: ["Big", "Small"] });
+    await setMapping(service, "DEAL", key);
+    const id = fieldsIn(simulator, "DEAL").find(({ field_code }) => field_code === key)?.options?.[0]?.id ?? 0;
+    simulator.control.describeField("deal", key, { options: [{ id, label: "Small" }] });
+    await database.query("UPDATE field_mapping SET checked_at = checked_at - interval '1 hour'");
+    for (const value of ["Big", "Newest"]) {
+      simulator.log.clear();
+      simulator.control.fail({ match: listPath("DEAL"), times: 1, with: { status: 503 } });
+      const { writes } = await writeFields(service, meetingId, [
+        { entity: "DEAL", value },
+        { entity: "PERSON", value: "certain" },
+      ]);
+      expect(writes?.map(({ state, error }) => error?.code ?? state)).toEqual(["CRM_UNAVAILABLE", "WRITTEN"]);
+      expect(writes?.[0]?.error?.message).toBe(
+        "Not written: its field could not be looked at in the CRM. The CRM could not be reached or is down. Try again in a while. Use a new idempotency key for that.",
+      );
+      expect(patches(simulator).map(({ path }) => path)).toEqual([recordPath("PERSON", ids.PERSON)]);
+    }
+    await nominate("varchar");
+  });
+
   // Seen red: VALUE_REJECTED after two requests, "Change it ...", which never helps.
   test("of a deal that was archived is not written, and the record is said to be the reason", async () => {
     simulator.control.archive(ids.DEAL);
