@@ -7,7 +7,7 @@ import { codeOf } from "../platform/errors";
 import { forEachLogged } from "../platform/work";
 import { ABANDONED_AFTER_MS, type Found, isOfTheCrm, nextLookUp } from "./outcomes";
 import { enqueueLookUp, settle, type WriteKind, type WriteRef } from "./receipts";
-import { dropHopeless, IS_GOING } from "./write-history";
+import { dropHopeless, endIfLast, IS_GOING } from "./write-history";
 import { callsOf, settleFound, type WritebackParts } from "./writing";
 
 /** In one sweep; the next one finds the rest. */
@@ -106,7 +106,7 @@ export class LookUps<Row extends WriteReceipt> {
       const begunAt = clock();
       const sentAt = receipt.sentAt ?? begunAt;
       const found = await this.look({ receipt, copyId, api: callsOf(this.parts, tenantId, copyId), begunAt, sentAt });
-      if (!found) return;
+      if (!found) return await endIfLast(database.tenant(tenantId), this.kind, receipt, begunAt);
       const { state } = await settleFound(this.parts, this.kind, receipt, found);
       logger.info({ tenantId, writeId, state }, "a lost answer was looked up");
     } catch (error) {
@@ -143,23 +143,22 @@ export class LookUps<Row extends WriteReceipt> {
   /** null where there is nothing to look up, or nobody to ask: then a sweep comes back to it. */
   async #plan(scope: TenantScope, writeId: string): Promise<{ copyId: number; receipt: Row } | null> {
     const { tenantId, rows, entities } = scope;
-    const { row, table, lookedForMs } = this.kind;
-    // A value that has gone is none that clears the field.
-    const isHeld = table === "field_write" ? "AND w.value IS NOT NULL" : "";
+    const { row, table } = this.kind;
     const [found] = await entities<Row, { looking_copy_id: number }>(
       row,
       `SELECT w.*, s.id AS looking_copy_id FROM ${table} w ${WHILE_CONNECTED}
-       WHERE w.tenant_id = $1 AND c.tenant_id = $1 AND s.tenant_id = $1 AND w.id = $2 AND w.state = 'UNKNOWN' ${isHeld}
+       WHERE w.tenant_id = $1 AND c.tenant_id = $1 AND s.tenant_id = $1 AND w.id = $2 AND w.state = 'UNKNOWN'
+         AND w.next_look_up_at IS NOT NULL
        FOR UPDATE OF w`,
       [tenantId, writeId],
       { looking_copy_id: "number" },
     );
     if (!found) return null;
     const now = this.parts.clock();
-    const next = nextLookUp(found.sentAt ?? now, now, found.lookUps + 1, lookedForMs);
+    const next = nextLookUp(now, found.lookUps + 1);
     const planning = `UPDATE ${table} SET look_ups = look_ups + 1, next_look_up_at = $3 WHERE tenant_id = $1 AND id = $2`;
     await rows(planning, [tenantId, writeId, next]);
-    if (next) await enqueueLookUp(scope, this.kind, writeId, next);
+    await enqueueLookUp(scope, this.kind, writeId, next);
     return { copyId: found.looking_copy_id, receipt: found };
   }
 }

@@ -1,4 +1,5 @@
 import MarkdownIt from "markdown-it";
+import { z } from "zod";
 import type { Actor } from "../auth/actor";
 import { holdLiveCopy } from "../connections/copies";
 import type { KeepOut } from "../connections/keep-out";
@@ -240,10 +241,18 @@ async function search(
     const page: Awaited<ReturnType<typeof api.notesOf>> = await api.notesOf({ entity, id: targetId }, { cursor });
     // Newest first, so that the last one found is the first one made.
     note = page.records.findLast((found) => references.includes(referenceOf(found) ?? "")) ?? note;
-    complete &&= page.rejected.length === 0;
+    complete &&= page.rejected.every(({ payload }) => isAnother(payload, references));
     cursor = page.next;
   } while (cursor !== null);
   return { note, complete };
+}
+
+const withContent = z.object({ content: z.string() });
+
+/** Of a note that cannot be read its content alone may tell that it is not ours. */
+function isAnother(payload: unknown, references: readonly string[]): boolean {
+  const { data } = withContent.safeParse(payload);
+  return data !== undefined && !references.some((reference) => data.content.includes(reference));
 }
 
 /**

@@ -160,11 +160,9 @@ export const SETTLED_AFTER_MS = 3 * MINUTE_MS;
 const PAUSES_S = [5, 25, 60, 95, 300, 900, 3_600, 10_800];
 const LONGEST_PAUSE_S = 21_600;
 
-/** When a write is looked up next, after `lookUps` of them; null where that would be too long after its sending. */
-export function nextLookUp(sentAt: Date, now: Date, lookUps: number, lookedForMs: number): Date | null {
-  const next = now.getTime() + (PAUSES_S[lookUps] ?? LONGEST_PAUSE_S) * SECOND_MS;
-  return next > sentAt.getTime() + lookedForMs ? null : new Date(next);
-}
+/** When a write is looked up next, after `lookUps` of them. */
+export const nextLookUp = (now: Date, lookUps: number): Date =>
+  new Date(now.getTime() + (PAUSES_S[lookUps] ?? LONGEST_PAUSE_S) * SECOND_MS);
 
 export interface Look {
   begunAt: Date;

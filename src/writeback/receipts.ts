@@ -32,7 +32,7 @@ export interface WriteKind<Row extends WriteReceipt> {
   /** The columns that hold one receipt for each write of an idempotency key, as SQL. */
   oneForEach: string;
   lookUpJob: JobKind<WriteRef>;
-  /** No look-up is begun later than this after the sending. */
+  /** After the last look that could be made within this after the sending, or else the first one later, there is none. */
   lookedForMs: number;
   /** What a receipt says while it is UNKNOWN. */
   lookedFor: string;
@@ -52,7 +52,7 @@ export const NOTE: WriteKind<NoteWriteRow> = {
   lookedForMs: DAY_MS,
   lookedFor:
     "The CRM's answer was lost, so the note may or may not be there. It is looked for in the CRM by its last line for " +
-    "a day, then among the notes that syncs read, and never sent again; while the CRM is disconnected or needs re-authorization, that waits for the same company.",
+    "a day at least, then among the notes that syncs read, and never sent again; while the CRM is disconnected or needs re-authorization, that waits for the same company.",
   // A note that was seen is there, whatever was thought before.
   writtenFrom: ["UNKNOWN", "FAILED"],
 };
@@ -173,7 +173,7 @@ export async function settle<Row extends WriteReceipt>(
   const failure = state === "FAILED" ? outcome.failure : null;
   const code = isUnknown ? "ANSWER_LOST" : (failure?.code ?? null);
   const message = isUnknown ? kind.lookedFor : failure && sentenceOf(failure);
-  const nextLookUpAt = isUnknown ? nextLookUp(now, now, 0, kind.lookedForMs) : null;
+  const nextLookUpAt = isUnknown ? nextLookUp(now, 0) : null;
   const settledAt = isUnknown ? null : now;
   const crmNoteId = state === "WRITTEN" ? (outcome.crmNoteId ?? null) : null;
   const isNote = kind.table === "note_write";

@@ -5,6 +5,7 @@ import { inBatches } from "../database/upsert";
 import type { FieldWriteRow, NoteWriteRow, WriteReceipt } from "../entities/writeback";
 import { DAY_MS } from "../platform/clock";
 import type { Patterns } from "../platform/email-address";
+import { nextLookUp } from "./outcomes";
 import { FIELD, NOTE, type WriteKind } from "./receipts";
 import { faultOfKey } from "./writing";
 
@@ -190,6 +191,19 @@ export async function dropHopeless({ tenantId, rows }: TenantScope, now: Date): 
     [tenantId, new Date(now.getTime() - DAY_MS), NOT_LOOKED_FOR],
   );
   return dropped.length;
+}
+
+/** After a look that was made and proves nothing. One that could not be, as in an outage, is not the last, however late. */
+export async function endIfLast<Row extends WriteReceipt>(
+  { tenantId, rows }: TenantScope,
+  { table, lookedForMs }: WriteKind<Row>,
+  { id, sentAt, lookUps }: Row,
+  lookedAt: Date,
+): Promise<void> {
+  const next = nextLookUp(lookedAt, lookUps + 1);
+  if (next.getTime() <= (sentAt ?? lookedAt).getTime() + lookedForMs) return;
+  const ending = `UPDATE ${table} SET next_look_up_at = NULL WHERE tenant_id = $1 AND id = $2 AND state = 'UNKNOWN'`;
+  await rows(ending, [tenantId, id]);
 }
 
 const NOT_LOOKED_FOR =

@@ -245,25 +245,33 @@ test("a note whose deal was merged into another is never said to be missing, and
   simulator.control.show("deal", dealId);
 });
 
-test("look-ups end after a day, and what no look could settle stays UNKNOWN without a request", async () => {
-  failPosts({ kind: "lostAfter" });
-  const write = await writeNote(service, { meetingId });
-  simulator.control.fail({ match: "/api/v1/notes", method: "GET", with: { status: 500 } });
-  const planned = async () =>
-    (
-      await database.query<{ at: Date | null }>("SELECT next_look_up_at AS at FROM note_write WHERE reference = $1", [
-        write.reference,
-      ])
-    )[0]?.at;
+const planned = async (reference: string) =>
+  (
+    await database.query<{ at: Date | null }>("SELECT next_look_up_at AS at FROM note_write WHERE reference = $1", [
+      reference,
+    ])
+  )[0]?.at;
+/** Each look at its time, until none is planned or so many were made. */
+async function lookToTheEnd(reference: string, most = 100): Promise<number> {
   let looks = 0;
-  for (let at = await planned(); at && looks < 100; at = await planned()) {
+  for (let at = await planned(reference); at && looks < most; at = await planned(reference)) {
     await pass(Math.max(0, at.getTime() - clock().getTime()));
     looks += 1;
   }
-  expect(looks).toBeLessThan(20);
+  return looks;
+}
+
+test("look-ups end after a day, and what no look could settle stays UNKNOWN without a request", async () => {
+  failPosts({ kind: "lostAfter" });
+  const write = await writeNote(service, { meetingId });
+  const { dealId } = simulator.company.stories.singleDeal;
+  const [note] = notesWith(simulator, write.reference);
+  simulator.control.change("note", note?.id ?? 0, { deal_id: dealId + 1 });
+  simulator.control.hide("deal", dealId);
+  expect(await lookToTheEnd(write.reference)).toBeLessThan(20);
   const past = clock().getTime() - new Date(write.requestedAt).getTime();
   expect(past).toBeLessThanOrEqual(24 * 3_600_000);
-  simulator.control.clearFaults();
+  simulator.control.show("deal", dealId);
   simulator.log.clear();
   aheadMs += 2 * 24 * 3_600_000;
   await writeback.lookUps.sweep();
@@ -274,6 +282,30 @@ test("look-ups end after a day, and what no look could settle stays UNKNOWN with
   expect(await stateOf(write.id)).toMatchObject({ state: "UNKNOWN", error: { code: "ANSWER_LOST" } });
   await readAllNotes();
   expect(await stateOf(write.id)).toMatchObject({ state: "WRITTEN", error: null });
+});
+
+// Seen red: no look was planned after a day, and the note stayed UNKNOWN for ever.
+test("a note whose looks could not be made for days is found by the first that can be", async () => {
+  failPosts({ kind: "lostAfter" });
+  const write = await writeNote(service, { meetingId });
+  simulator.control.fail({ match: "/api/v1/notes", method: "GET", with: { status: 402 } });
+  await lookToTheEnd(write.reference, 20);
+  expect(clock().getTime() - new Date(write.requestedAt).getTime()).toBeGreaterThan(48 * 3_600_000);
+  expect(await stateOf(write.id)).toMatchObject({ state: "UNKNOWN" });
+  simulator.control.clearFaults();
+  await lookToTheEnd(write.reference, 1);
+  expect(await stateOf(write.id)).toMatchObject({ state: "WRITTEN" });
+});
+
+// Seen red: UNKNOWN for ever.
+test("another note on the record that cannot be read keeps no absence from being proven", async () => {
+  const { dealId } = simulator.company.stories.singleDeal;
+  const odd = simulator.control.add("note", { deal_id: dealId, add_time: "yesterday" });
+  failPosts({ status: 500 });
+  const write = await writeNote(service, { meetingId });
+  await lookToTheEnd(write.reference, 6);
+  expect(await stateOf(write.id)).toMatchObject({ state: "FAILED", error: { code: "ANSWER_LOST" } });
+  simulator.control.remove("note", odd);
 });
 
 test("a page of notes without a reference of ours costs no statement", async () => {
