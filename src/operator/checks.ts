@@ -356,7 +356,8 @@ const ILL_JOBS = {
 async function checkWrites(look: Look): Promise<Finding> {
   const [found] = await look.rows<{ count: number }>(UNSETTLED);
   if (!found?.count) return ok("writes: none that is looked for is UNKNOWN for more than an hour");
-  const todo = "they are looked for and never sent again; look at the CRM's record by the reference";
+  const todo =
+    "they are looked for and never sent again; look at the record that crmWrites names: a note's last line has its reference";
   return warning(`writes: ${found.count} are UNKNOWN for more than an hour`, todo);
 }
 

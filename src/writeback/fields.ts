@@ -1,5 +1,6 @@
 import type { Actor } from "../auth/actor";
 import type { FieldMappings } from "../connections/field-mappings";
+import { CrmError } from "../crm/errors";
 import type { CrmCustomFields } from "../crm/parsing/fields";
 import type { TenantScope } from "../database/database";
 import type { MatchedEntity } from "../entities/meeting";
@@ -172,7 +173,7 @@ export class FieldWrites {
     // First: of a record that cannot be read nothing is found out, and the list costs the company ten times as much.
     const seen = await api.customFieldsOf(entity, targetId);
     const list = await this.parts.mappings.fields(tenantId, entity);
-    if (!list.ok) return null;
+    if (!list.ok) throw new CrmError("UNAVAILABLE", list.message);
     const field = list.value.find(({ key }) => key === fieldKey);
     const found = field !== undefined && isApplied(field.type, value, seen.customFields[fieldKey]);
     const verdict = verdictOf(sentAt, { begunAt, lookUps: receipt.lookUps, found, complete: true });

@@ -5,7 +5,7 @@ import type { WriteReceipt } from "../entities/writeback";
 import { DAY_MS, MINUTE_MS, SECOND_MS, systemClock } from "../platform/clock";
 import { codeOf } from "../platform/errors";
 import { forEachLogged } from "../platform/work";
-import { ABANDONED_AFTER_MS, type Found, isOfTheCrm, nextLookUp } from "./outcomes";
+import { ABANDONED_AFTER_MS, type Found, isOfTheCrm, nextLookUp, outOfSight } from "./outcomes";
 import { enqueueLookUp, settle, type WriteKind, type WriteRef } from "./receipts";
 import { dropHopeless, endIfLast, IS_GOING } from "./write-history";
 import { callsOf, settleFound, type WritebackParts } from "./writing";
@@ -105,7 +105,8 @@ export class LookUps<Row extends WriteReceipt> {
     try {
       const begunAt = clock();
       const sentAt = receipt.sentAt ?? begunAt;
-      const found = await this.look({ receipt, copyId, api: callsOf(this.parts, tenantId, copyId), begunAt, sentAt });
+      const api = callsOf(this.parts, tenantId, copyId);
+      const found = await this.look({ receipt, copyId, api, begunAt, sentAt }).catch(outOfSight);
       if (!found) return await endIfLast(database.tenant(tenantId), this.kind, receipt, begunAt);
       const { state } = await settleFound(this.parts, this.kind, receipt, found);
       logger.info({ tenantId, writeId, state }, "a lost answer was looked up");

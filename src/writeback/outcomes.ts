@@ -140,6 +140,22 @@ export function isOfTheCrm(error: unknown): boolean {
   return [CrmError, OAuthError, NeedsReauthorizationError, ConnectionGoneError].some((kind) => error instanceof kind);
 }
 
+/** A record that the CRM does not show was looked at, and proves nothing. */
+export function outOfSight(error: unknown): null {
+  if (error instanceof CrmError && error.code === "NOT_FOUND") return null;
+  throw error;
+}
+
+/** As a receipt says it that is not looked up any more. */
+export const NO_MORE_LOOKS = {
+  note_write:
+    "The CRM's answer was lost, and looks by its last line have shown neither that the note is there nor that it is not. " +
+    "It is still looked for among the notes that syncs read, and never sent again. Search the CRM for it.",
+  field_write:
+    "The CRM's answer was lost, and a week later the record is gone from the CRM, or out of the authorizing user's sight. " +
+    "It is not read any more. Where it comes back, look at the field there, or write it again with a new idempotency key.",
+};
+
 /**
  * No request is begun later than this after its receipt; with the longest answer and some room to spare, one that has
  * not ended by then has gone with its process.

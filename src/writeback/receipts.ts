@@ -65,8 +65,8 @@ export const FIELD: WriteKind<FieldWriteRow> = {
   ownColumns: "position, field_key, value",
   oneForEach: "tenant_id, idempotency_key, position",
   lookUpJob: lookUpJob("field_look_up"),
-  // No sync settles a value: the record is asked as long as the answer is not known.
-  lookedForMs: Number.POSITIVE_INFINITY,
+  // A record that can be read settles it. One that nobody was shown for a week will hardly be there again, and no sync settles a value.
+  lookedForMs: 7 * DAY_MS,
   lookedFor:
     "The CRM's answer was lost, so the value may or may not be there. The record is read again to find out, and nothing " +
     "is sent; while the CRM is disconnected or needs re-authorization, that waits for the same company.",

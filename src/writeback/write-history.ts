@@ -5,7 +5,7 @@ import { inBatches } from "../database/upsert";
 import type { FieldWriteRow, NoteWriteRow, WriteReceipt } from "../entities/writeback";
 import { DAY_MS } from "../platform/clock";
 import type { Patterns } from "../platform/email-address";
-import { nextLookUp } from "./outcomes";
+import { NO_MORE_LOOKS, nextLookUp } from "./outcomes";
 import { FIELD, NOTE, type WriteKind } from "./receipts";
 import { faultOfKey } from "./writing";
 
@@ -202,8 +202,10 @@ export async function endIfLast<Row extends WriteReceipt>(
 ): Promise<void> {
   const next = nextLookUp(lookedAt, lookUps + 1);
   if (next.getTime() <= (sentAt ?? lookedAt).getTime() + lookedForMs) return;
-  const ending = `UPDATE ${table} SET next_look_up_at = NULL WHERE tenant_id = $1 AND id = $2 AND state = 'UNKNOWN'`;
-  await rows(ending, [tenantId, id]);
+  await rows(
+    `UPDATE ${table} SET next_look_up_at = NULL, error_message = $3 WHERE tenant_id = $1 AND id = $2 AND state = 'UNKNOWN'`,
+    [tenantId, id, NO_MORE_LOOKS[table]],
+  );
 }
 
 const NOT_LOOKED_FOR =

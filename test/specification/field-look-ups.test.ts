@@ -106,6 +106,26 @@ test("a record that is out of sight proves nothing: the value stays UNKNOWN unti
   expect(await receipt(id)).toEqual({ state: "WRITTEN", error_code: null });
 });
 
+// Seen red: it was read each six hours for ever, and doctor and the metric told of it for good.
+test("a record that is out of sight a week later is not read any more, and the receipt says so", async () => {
+  const id = await written("gone for good");
+  simulator.control.hide("deal", story.ids.DEAL);
+  const next = async (daysAgo: number) => {
+    await unknown(id, daysAgo * 24 * 60, 30);
+    const before = looks().length;
+    await withFreshWorker(() => until("it was looked for", async () => looks().length > before));
+    const [row] = await database.query<{ state: string; at: Date | null; error_message: string }>(
+      "SELECT state, next_look_up_at AS at, error_message FROM field_write WHERE id = $1",
+      [id],
+    );
+    return row;
+  };
+  expect((await next(6))?.at).not.toBeNull();
+  expect(await next(7)).toMatchObject({ state: "UNKNOWN", at: null });
+  expect((await next(7))?.error_message).toContain("a week later the record is gone from the CRM");
+  simulator.control.show("deal", story.ids.DEAL);
+});
+
 test("while the CRM is disconnected nothing is asked; after the same company is connected again it is found", async () => {
   const id = await written("waited for");
   await story.service.ask("mutation { disconnect { __typename } }");
