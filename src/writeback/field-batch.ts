@@ -7,7 +7,7 @@ import type { MatchedEntity } from "../entities/meeting";
 import type { FieldMappingRow, FieldWriteRow, StoredWriteErrorCode } from "../entities/writeback";
 import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
 import { isApplied, readValue } from "./field-values";
-import { certainFailureOf, inSight, type WriteFailure, type WriteOutcome } from "./outcomes";
+import { certainFailureOf, inSight, NOT_APPLIED, type WriteFailure, type WriteOutcome } from "./outcomes";
 import {
   type AskedTarget,
   type ChoiceRefusal,
@@ -107,13 +107,14 @@ function planFields(
 
 function fitting(mapping: FieldMappingRow, asked: unknown, now: Date): Omit<PlannedField, "target" | "key"> {
   const { fieldName: name, fieldType: type, options, health, checkedAt } = mapping;
-  const failed = (failure: WriteFailure) => ({ type, value: null, failure, inDoubt: true });
+  const isOld = areLabelsOld(checkedAt, now);
+  const failed = (failure: WriteFailure) => ({ type, value: null, failure, inDoubt: isOld });
   if (health === "MISSING_IN_CRM")
     return failed({ code: "FIELD_NOT_FOUND", message: `The CRM no longer has the field "${name}". Nominate another.` });
   const reading = readValue({ name, type, options }, asked);
   if ("fault" in reading) return failed({ code: "VALUE_REJECTED", message: reading.fault });
   const isByLabel = hasOptions(type) && reading.wire !== null && String(reading.wire) !== String(asked);
-  return { type, value: reading.wire, failure: null, inDoubt: isByLabel && areLabelsOld(checkedAt, now) };
+  return { type, value: reading.wire, failure: null, inDoubt: isByLabel && isOld };
 }
 
 function at<Code extends string>(position: number, member: string | null, why: Refused<Code>): Refused<Code> {
@@ -153,10 +154,6 @@ export interface RecordReport {
 const STOPPING: ReadonlySet<StoredWriteErrorCode> = new Set(["RATE_LIMITED", "NEEDS_REAUTHORIZATION"]);
 
 const UNKNOWN: WriteOutcome = { state: "UNKNOWN" };
-const OTHER_VALUE: WriteFailure = {
-  code: "NOT_APPLIED",
-  message: "The CRM took the request and holds another value. Look at the field in the CRM.",
-};
 
 /** `failure` is null where the answer is lost. */
 type Attempt = { seen: CrmCustomFields } | { failure: WriteFailure | null };
@@ -212,7 +209,7 @@ const stopOf = ({ failure }: { failure: WriteFailure | null }) =>
   failure && STOPPING.has(failure.code) ? failure : null;
 
 function seenAs({ key, type, value }: BatchField, { customFields }: CrmCustomFields): WriteOutcome {
-  return isApplied(type, value, customFields[key]) ? { state: "WRITTEN" } : { state: "FAILED", failure: OTHER_VALUE };
+  return isApplied(type, value, customFields[key]) ? { state: "WRITTEN" } : { state: "FAILED", failure: NOT_APPLIED };
 }
 
 const failed = ({ failure }: { failure: WriteFailure | null }): WriteOutcome =>

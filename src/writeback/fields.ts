@@ -1,5 +1,6 @@
 import type { Actor } from "../auth/actor";
-import type { FieldMappings } from "../connections/field-mappings";
+import { areLabelsOld } from "../connections/field-lists";
+import { type FieldMappings, readFieldMappings } from "../connections/field-mappings";
 import { CrmError } from "../crm/errors";
 import type { CrmCustomFields } from "../crm/parsing/fields";
 import type { TenantScope } from "../database/database";
@@ -169,18 +170,27 @@ export class FieldWrites {
 
   /** Reads the record: a value that it does not hold long after the sending was not written. */
   async #findOut({ receipt, copyId, api, begunAt, sentAt }: LookedUp<FieldWriteRow>): Promise<Found | null> {
-    const { tenantId, entity, targetId, fieldKey, value } = receipt;
+    const { entity, targetId, fieldKey, value } = receipt;
     // First: of a record that cannot be read nothing is found out, and the list costs the company ten times as much.
     const seen = await api.customFieldsOf(entity, targetId);
-    const list = await this.parts.mappings.fields(tenantId, entity);
-    if (!list.ok) throw new CrmError("UNAVAILABLE", list.message);
-    const field = list.value.find(({ key }) => key === fieldKey);
-    const found = field !== undefined && isApplied(field.type, value, seen.customFields[fieldKey]);
+    const type = await this.#typeOf(receipt);
+    const found = type !== null && isApplied(type, value, seen.customFields[fieldKey]);
     const verdict = verdictOf(sentAt, { begunAt, lookUps: receipt.lookUps, found, complete: true });
     if (verdict === "UNKNOWN") return null;
     const copy = (scope: TenantScope) => copyFields(scope, copyId, entity, seen);
     if (verdict === "WRITTEN") return { outcome: { state: "WRITTEN" }, copy };
-    return { outcome: field ? OTHER_VALUE : FIELD_GONE, copy };
+    return { outcome: type === null ? FIELD_GONE : OTHER_VALUE, copy };
+  }
+
+  /** By a list that is at most a minute old; null: the CRM has no such field. */
+  async #typeOf({ tenantId, entity, fieldKey }: FieldWriteRow): Promise<string | null> {
+    const { database, mappings, clock } = this.parts;
+    const kept = (await readFieldMappings(database.tenant(tenantId))).find((field) => field.entity === entity);
+    if (kept?.fieldKey === fieldKey && !areLabelsOld(kept.checkedAt, clock()))
+      return kept.health === "MISSING_IN_CRM" ? null : kept.fieldType;
+    const list = await mappings.fields(tenantId, entity);
+    if (!list.ok) throw new CrmError("UNAVAILABLE", list.message);
+    return list.value.find(({ key }) => key === fieldKey)?.type ?? null;
   }
 }
 

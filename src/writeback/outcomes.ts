@@ -74,6 +74,10 @@ export const FIELD_GONE: WriteOutcome = {
   state: "FAILED",
   failure: { code: "FIELD_NOT_FOUND", message: "The CRM no longer has this field. Nominate another." },
 };
+export const NOT_APPLIED: WriteFailure = {
+  code: "NOT_APPLIED",
+  message: "The CRM took the request and holds another value. Look at the field in the CRM.",
+};
 export const OTHER_VALUE: WriteOutcome = {
   state: "FAILED",
   failure: {

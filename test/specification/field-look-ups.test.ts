@@ -1,5 +1,5 @@
 import { useFieldStory } from "../support/field-story";
-import { patches, writeFields } from "../support/fields";
+import { listPath, patches, writeFields } from "../support/fields";
 import { startService } from "../support/service";
 import { connect, until } from "../support/stories";
 import { fieldWritesOf, startWriteback } from "../support/writeback";
@@ -77,6 +77,19 @@ test("one that the CRM does not hold is FAILED only by a look three minutes afte
   await withFreshWorker(() => settled(id));
   expect(await receipt(id)).toEqual({ state: "FAILED", error_code: "ANSWER_LOST" });
   expect(patches(simulator)).toEqual([]);
+});
+
+// Seen red: a list for each look, at ten times the price of the record.
+test("looks within a minute read the list of fields once", async () => {
+  const ids = [await written("the one before"), await written("the one that is there")];
+  await database.query("UPDATE field_mapping SET checked_at = checked_at - interval '1 minute'");
+  for (const id of ids) {
+    await unknown(id, 4);
+    await withFreshWorker(() => settled(id));
+  }
+  expect(await Promise.all(ids.map(receipt))).toMatchObject([{ state: "FAILED" }, { state: "WRITTEN" }]);
+  expect(looks()).toHaveLength(2);
+  expect(simulator.log.of("GET", listPath("DEAL"))).toHaveLength(1);
 });
 
 // Seen red: FAILED after seconds, though the CRM held it a minute later.
