@@ -228,7 +228,10 @@ async function findAgain(
   return isShown ? { outcome: { state: "FAILED", failure: NOT_FOUND } } : null;
 }
 
-/** Every note on the target. Somebody may have copied ours by hand: the first with its reference is it. */
+/**
+ * The notes on the target until ours is found, else all: `add_time` is no order, for an import sets it, and no age says that
+ * ours would have come. Somebody may have copied ours by hand: of those on a page the first with its reference is it.
+ */
 async function search(
   api: CrmApi,
   { entity, targetId }: NoteWriteRow,
@@ -243,7 +246,7 @@ async function search(
     note = page.records.findLast((found) => references.includes(referenceOf(found) ?? "")) ?? note;
     complete &&= page.rejected.every(({ payload }) => isAnother(payload, references));
     cursor = page.next;
-  } while (cursor !== null);
+  } while (note === null && cursor !== null);
   return { note, complete };
 }
 

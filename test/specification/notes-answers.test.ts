@@ -207,6 +207,16 @@ test("a lost note is found behind pages of newer ones, and not taken for one tha
   expect(posts(simulator)).toHaveLength(3);
 });
 
+// Seen red: each page of the record's notes was read, at 20 tokens.
+test("a lost note that is found on the first page costs one request, however many older ones there are", async () => {
+  expect(simulator.company.notes.size).toBeGreaterThan(1_100);
+  failPosts({ kind: "lostAfter" });
+  const write = await writeNote(service, { meetingId });
+  await pass(10_000);
+  expect(await stateOf(write.id)).toMatchObject({ state: "WRITTEN" });
+  expect(simulator.log.of("GET", "/api/v1/notes")).toHaveLength(1);
+});
+
 /** The notes of the CRM as a sync reads them, a page a transaction. */
 async function readAllNotes(): Promise<void> {
   const tenantId = await database.tenantId("acme");
