@@ -40,7 +40,8 @@ export interface AskedNote {
   idempotencyKey: string;
 }
 
-export type WriteNoteRefusal = WritingRefusal | TargetsRefusal | ChoiceRefusal | "CONTENT_TOO_LONG";
+export type WriteNoteRefusal = WritingRefusal | TargetsRefusal | ChoiceRefusal | ContentRefusal;
+type ContentRefusal = "CONTENT_TOO_LONG" | "INVALID_INPUT";
 
 /** What is to be sent, and by what it is known again. */
 interface NoteIntent extends Intent {
@@ -171,13 +172,16 @@ function theOne(receipts: readonly NoteWriteRow[]): NoteWriteRow {
 async function intentOf(
   asked: AskedNote,
   references: NoteIntent["references"],
-): Promise<Outcome<NoteIntent, "CONTENT_TOO_LONG">> {
+): Promise<Outcome<NoteIntent, ContentRefusal>> {
   const { meetingId, targetId, content, idempotencyKey } = asked;
   const characters = countCharacters(content);
   if (characters > MAX_CHARACTERS) {
     return tooLong(`content has ${characters} characters; at most ${MAX_CHARACTERS} can be written. Shorten it.`);
   }
   const html = await noteHtml(content, references[0]);
+  if (!isSeen(html.slice(0, html.lastIndexOf("\n")))) {
+    return refused("INVALID_INPUT", "content must not be empty: nothing of it would be seen in the CRM.", "content");
+  }
   const bytes = Buffer.byteLength(html);
   if (bytes > MAX_HTML_BYTES) {
     return tooLong(
@@ -349,6 +353,9 @@ const count = (text: string, mark: RegExp) => text.match(mark)?.length ?? 0;
 /** Every character of it, its marks among them. */
 const asTyped = (content: string) =>
   `<p>${markdown.utils.escapeHtml(content.replaceAll("\0", "\ufffd")).trim().replaceAll("\n", "<br />\n")}</p>`;
+
+/** Of a heading, link or list without words nothing is, nor of characters without a shape. */
+const isSeen = (html: string) => /[^\s\p{Cc}\p{Z}\p{DI}]/u.test(html.replace(/<[^>]*>/g, ""));
 
 const REFERENCES = new RegExp(`\\b${REFERENCE_BEGINS}[${DIGITS}]{${REFERENCE_DIGITS}}\\b`, "g");
 

@@ -1,5 +1,5 @@
 import { noteHtml } from "../../src/writeback/notes";
-import { notesWith, posts, writeNote } from "../support/notes";
+import { askNote, notesWith, posts, writeNote } from "../support/notes";
 import { dataOf, recordMeeting } from "../support/stories";
 import { useService } from "../support/world";
 
@@ -75,6 +75,31 @@ test.each([
   );
   expect(node.recentNotes[0]?.crmId).toBe(write.crmNoteId);
   expect(node.recentNotes[0]?.html).toContain(write.reference);
+});
+
+// Seen red: an empty note in the CRM, which cannot be taken back.
+test.each([
+  "#",
+  "[](https://a.example)",
+  "\u200b",
+  "&nbsp;&#8203;",
+  "---",
+  "- \n- ",
+  "> \u2060",
+  "\u3164",
+  "|\u200b|\n|-|",
+])("%j, of which nothing would be seen, is refused as an empty note is", async (content) => {
+  simulator.log.clear();
+  expect(await askNote(service, { meetingId, content })).toMatchObject({
+    code: "INVALID_INPUT",
+    message: "content must not be empty: nothing of it would be seen in the CRM.",
+    field: "content",
+  });
+  expect(simulator.log.all()).toEqual([]);
+});
+
+test.each(["!", "👍", "\u0301", "`.`", "[a](https://a.example)"])("%j is a note", async (content) => {
+  expect(await writeNote(service, { meetingId, content })).toMatchObject({ state: "WRITTEN" });
 });
 
 test.each([
