@@ -12,7 +12,7 @@ import { Checked, NotBlank, resultOf } from "./refusal";
 export type WriteState = Exclude<StoredWriteState, "SENDING">;
 export const WriteStateEnum = apiEnum<WriteState>("WriteState", "What became of a write.", {
   WRITTEN: "Accepted by the CRM, seen in its answer.",
-  FAILED: "Certainly not in the CRM.",
+  FAILED: "Certainly not in the CRM as it was sent.",
   UNKNOWN: "The answer was lost; it will be looked up, and is never sent twice.",
 });
 
@@ -22,7 +22,7 @@ export const WriteErrorCodeEnum = apiEnum<StoredWriteErrorCode>(
   {
     FIELD_NOT_FOUND: "The CRM has no such field on this kind of record.",
     VALUE_REJECTED: "The CRM does not accept the value or the text.",
-    NOT_APPLIED: "The CRM answered with another value than the one sent.",
+    NOT_APPLIED: "The CRM holds another value than was sent, maybe cut.",
     RECORD_NOT_FOUND: "The record is gone, or the authorizing user does not see it.",
     FORBIDDEN: "The authorizing user or the app lacks a permission in the CRM.",
     RATE_LIMITED: "The CRM's request limit is used up; nothing was written.",

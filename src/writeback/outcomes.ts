@@ -34,9 +34,12 @@ export interface Found {
   copy?(scope: TenantScope, now: Date): Promise<void>;
 }
 
+/** A field may hold a part of what was sent, in place of what it held. */
+const IN_PART: ReadonlySet<StoredWriteErrorCode> = new Set(["NOT_APPLIED", "ANSWER_LOST"]);
+
 /** As a receipt says it. */
-export const sentenceOf = ({ message }: WriteFailure): string =>
-  `Not written: ${message.charAt(0).toLowerCase()}${message.slice(1)}`;
+export const sentenceOf = ({ code, message }: WriteFailure): string =>
+  IN_PART.has(code) ? message : `Not written: ${message.charAt(0).toLowerCase()}${message.slice(1)}`;
 
 const LATER = "Try again later with a new idempotency key.";
 
@@ -76,7 +79,8 @@ export const FIELD_GONE: WriteOutcome = {
 };
 export const NOT_APPLIED: WriteFailure = {
   code: "NOT_APPLIED",
-  message: "The CRM took the request and holds another value. Look at the field in the CRM.",
+  message:
+    "The CRM took the request, and the field now holds another value than was sent, maybe a part of it. Look at it in the CRM.",
 };
 export const OTHER_VALUE: WriteOutcome = {
   state: "FAILED",

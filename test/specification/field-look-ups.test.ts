@@ -1,5 +1,5 @@
 import { useFieldStory } from "../support/field-story";
-import { listPath, patches, writeFields } from "../support/fields";
+import { heldIn, listPath, patches, setMapping, writeFields } from "../support/fields";
 import { startService } from "../support/service";
 import { connect, until } from "../support/stories";
 import { fieldWritesOf, startWriteback } from "../support/writeback";
@@ -24,8 +24,11 @@ async function withFreshWorker<T>(work: () => Promise<T>): Promise<T> {
 async function written(value: string): Promise<string> {
   const { writes } = await writeFields(story.service, story.meetingId, [{ entity: "DEAL", value }]);
   expect(writes?.[0]?.state).toBe("WRITTEN");
-  const [row] = await database.query<{ id: string }>("SELECT id FROM field_write ORDER BY requested_at DESC LIMIT 1");
   simulator.log.clear();
+  return newest();
+}
+async function newest(): Promise<string> {
+  const [row] = await database.query<{ id: string }>("SELECT id FROM field_write ORDER BY requested_at DESC LIMIT 1");
   return row?.id ?? "";
 }
 /** Its answer was lost so long ago, and its next look, after so many, is due. */
@@ -77,6 +80,28 @@ test("one that the CRM does not hold is FAILED only by a look three minutes afte
   await withFreshWorker(() => settled(id));
   expect(await receipt(id)).toEqual({ state: "FAILED", error_code: "ANSWER_LOST" });
   expect(patches(simulator)).toEqual([]);
+});
+
+// Seen red: "Not written: the CRM took the request and holds another value".
+test("a text that the CRM has cut is said to be not written neither by its answer nor by a look", async () => {
+  const key = simulator.control.addCustomField("deal", { name: "Summary", type: "text" });
+  await setMapping(story.service, "DEAL", key);
+  simulator.control.changeFieldType("deal", key, "varchar");
+  const { writes } = await writeFields(story.service, story.meetingId, [{ entity: "DEAL", value: "a".repeat(300) }]);
+  expect(heldIn(simulator, "DEAL", story.ids.DEAL, key)).toBe("a".repeat(255));
+  expect(writes?.[0]?.error).toEqual({
+    code: "NOT_APPLIED",
+    message:
+      "The CRM took the request, and the field now holds another value than was sent, maybe a part of it. Look at it in the CRM.",
+  });
+  const id = await newest();
+  await unknown(id, 4);
+  await withFreshWorker(() => settled(id));
+  const said = await database.query<{ error_message: string }>("SELECT error_message FROM field_write WHERE id = $1", [
+    id,
+  ]);
+  expect(said[0]?.error_message).toMatch(/^The CRM's answer was lost, and the field holds another value/);
+  await story.nominate("varchar");
 });
 
 // Seen red: a list for each look, at ten times the price of the record.

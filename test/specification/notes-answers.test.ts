@@ -295,7 +295,7 @@ test("look-ups end after a day, and what no look could settle stays UNKNOWN with
 });
 
 // Seen red: no look was planned after a day, and the note stayed UNKNOWN for ever.
-test("a note whose looks could not be made for days is found by the first that can be", async () => {
+test("after an outage of days the first look that can be made finds the note", async () => {
   failPosts({ kind: "lostAfter" });
   const write = await writeNote(service, { meetingId });
   simulator.control.fail({ match: "/api/v1/notes", method: "GET", with: { status: 402 } });

@@ -292,7 +292,7 @@ export type ThresholdScope =
 export type WriteState =
   /** Accepted by the CRM, seen in its answer. */
   | 'WRITTEN'
-  /** Certainly not in the CRM. */
+  /** Certainly not in the CRM as it was sent. */
   | 'FAILED'
   /** The answer was lost; it will be looked up, and is never sent twice. */
   | 'UNKNOWN';
@@ -303,7 +303,7 @@ export type WriteErrorCode =
   | 'FIELD_NOT_FOUND'
   /** The CRM does not accept the value or the text. */
   | 'VALUE_REJECTED'
-  /** The CRM answered with another value than the one sent. */
+  /** The CRM holds another value than was sent, maybe cut. */
   | 'NOT_APPLIED'
   /** The record is gone, or the authorizing user does not see it. */
   | 'RECORD_NOT_FOUND'
