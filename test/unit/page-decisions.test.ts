@@ -1,3 +1,4 @@
+import { fateOf } from "../../web/src/briefing/wording";
 import { aboutOf } from "../../web/src/meetings/about";
 import * as meetings from "../../web/src/meetings/wishes";
 import { dotsOf, inWords, lanesOf, linesOf, scaleFor } from "../../web/src/quiet/chart-layout";
@@ -52,6 +53,13 @@ test("that no deal is quiet is said by who has asked for all that are, and by no
   expect(["", "?verdict=GHOSTED,QUIET,COOLING", "?order=VALUE_DESC"].map(isNarrowed)).toEqual([false, false, false]);
   const narrower = ["?verdict=COOLING", "?verdict=GHOSTED", "?verdict=UNKNOWN", "?owner=u1", "?snoozed=1"];
   expect(narrower.map(isNarrowed)).toEqual(narrower.map(() => true));
+});
+
+test("a value that the CRM took as another is not told as not written", () => {
+  const error = (code: string) => ({ state: "FAILED" as const, error: { code } });
+  expect(fateOf(error("NOT_APPLIED")).text).toBe("Not as sent");
+  expect(fateOf(error("VALUE_REJECTED")).text).toBe("Not written");
+  expect(fateOf({ state: "WRITTEN", error: null }).text).toBe("Written");
 });
 
 test("silence is said in the days that it was counted in", () => {

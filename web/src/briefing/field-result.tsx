@@ -3,7 +3,7 @@ import { Badge, Notice } from "../ui/parts";
 import { isSignedOut, Problem } from "../ui/problem";
 import { recordOf } from "./receipts";
 import type { FieldWriting } from "./use-field-writing";
-import { RECORD, WRITE_STATE } from "./wording";
+import { fateOf, RECORD } from "./wording";
 
 interface ResultProps {
   writing: FieldWriting;
@@ -28,7 +28,8 @@ export function FieldResult({ writing, mappings, onAgain }: ResultProps) {
     <div role="status">
       <ul className="list">
         {writing.writes.map((write) => {
-          const { id, entity, state, error } = write;
+          const { id, entity, error } = write;
+          const { text, tone } = fateOf(write);
           const record = recordOf(write);
           const field = mappings.find((mapping) => mapping.entity === entity);
           return (
@@ -44,7 +45,7 @@ export function FieldResult({ writing, mappings, onAgain }: ResultProps) {
                 )}
                 {error && <p className="small">{error.message}</p>}
               </div>
-              <Badge tone={WRITE_STATE[state].tone}>{WRITE_STATE[state].text}</Badge>
+              <Badge tone={tone}>{text}</Badge>
             </li>
           );
         })}

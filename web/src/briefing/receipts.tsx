@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import type { MappingFragment, WritesQuery, WrittenToFragment } from "../api/operations.generated";
 import { Badge, When } from "../ui/parts";
-import { RECORD, WRITE_STATE } from "./wording";
+import { fateOf, RECORD } from "./wording";
 
 type Write = WritesQuery["crmWrites"]["nodes"][number];
 
@@ -32,7 +32,7 @@ interface ReceiptProps {
 
 export function Receipt({ write, mappings = [], children }: ReceiptProps) {
   const { state, requestedAt, requestedBy, error } = write;
-  const { text, tone } = WRITE_STATE[state];
+  const { text, tone } = fateOf(write);
   const isNote = write.__typename === "NoteWrite";
   return (
     <>

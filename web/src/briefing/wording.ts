@@ -17,11 +17,15 @@ export const CONTACT: Record<InteractionKind, { text: string; buyer: boolean }> 
   NOTE: { text: "Note in the CRM", buyer: false },
 };
 
-export const WRITE_STATE: Record<WriteState, { text: string; tone: Tone }> = {
+const WRITE_STATE: Record<WriteState, { text: string; tone: Tone }> = {
   WRITTEN: { text: "Written", tone: "ok" },
   FAILED: { text: "Not written", tone: "bad" },
   UNKNOWN: { text: "Not known yet", tone: "warn" },
 };
+
+/** What became of a write; a value that the CRM took in part, or as another, stands in its place all the same. */
+export const fateOf = ({ state, error }: { state: WriteState; error: { code: string } | null }) =>
+  error?.code === "NOT_APPLIED" ? { ...WRITE_STATE.FAILED, text: "Not as sent" } : WRITE_STATE[state];
 
 export const RECORD: Record<CrmEntity, string> = { DEAL: "deal", PERSON: "person", ORGANIZATION: "organization" };
 
