@@ -114,14 +114,14 @@ export class FieldMappings {
     });
   }
 
-  /** After a sync: a list for each nominated field that was not in order within the hour, while there are tokens for syncs. */
+  /** After a sync: a list for each nominated field that was not seen within the hour, while there are tokens for syncs. */
   async refresh(tenantId: number, budget: Pick<Budget, "left">): Promise<void> {
     const { database, clock, logger } = this.parts;
     const scope = database.tenant(tenantId);
     const copyId = await connectedCopyId(scope);
     if (copyId === null) return;
     for (const { entity, health, checkedAt } of await readFieldMappings(scope)) {
-      if (health === "OK" && isAskedLately(checkedAt, clock())) continue;
+      if (health !== "UNKNOWN" && isAskedLately(checkedAt, clock())) continue;
       if ((await budget.left(tenantId, copyId, "LISTS", clock())) < ADDRESSES.fields(entity).price) return;
       const list = await this.fields(tenantId, entity);
       if (list.ok) continue;
