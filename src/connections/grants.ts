@@ -97,9 +97,9 @@ export class Identity {
     if (!bound) return "REPLACED";
     const reason = refusalOfOwner(bound, user);
     if (reason) return this.#end(tenantId, copyId, version, reason);
-    await followCompany(database.tenant(tenantId), copyId, user);
-    if (isProven) return "PROVEN";
     return database.tenant(tenantId).transaction(async (scope) => {
+      await followCompany(scope, copyId, user);
+      if (isProven) return "PROVEN";
       // The connection before the credential: the order in which disconnecting locks them.
       await endTrouble(scope, copyId, TOKEN_TROUBLES);
       return (await credentials.prove(scope, copyId, version)) ? "PROVEN" : "REPLACED";

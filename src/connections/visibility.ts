@@ -12,20 +12,18 @@ export async function boundOf({ tenantId, typed }: TenantScope, copyId: number):
 }
 
 /** What an answer of `users/me` says besides: by which clocks the user who authorized lives, and what the company is called by now. */
-export function followCompany(
-  { transaction }: TenantScope,
+export async function followCompany(
+  scope: TenantScope,
   copyId: number,
   { timeZone, companyName, companyDomain }: Pick<CrmCurrentUser, "timeZone" | "companyName" | "companyDomain">,
 ): Promise<void> {
-  return transaction(async (scope) => {
-    const renamed = await scope.rows(
-      `WITH zone AS (UPDATE synced_copy SET time_zone = $3 WHERE tenant_id = $1 AND id = $2 AND time_zone <> $3)
-       UPDATE connection SET company_name = $4, company_domain = $5
-       WHERE tenant_id = $1 AND copy_id = $2 AND (company_name, company_domain) IS DISTINCT FROM ($4, $5) RETURNING 1 AS renamed`,
-      [scope.tenantId, copyId, timeZone, companyName, companyDomain],
-    );
-    if (renamed.length > 0) await notify(scope, CONNECTION_CHANGED);
-  });
+  const renamed = await scope.rows(
+    `WITH zone AS (UPDATE synced_copy SET time_zone = $3 WHERE tenant_id = $1 AND id = $2 AND time_zone <> $3)
+     UPDATE connection SET company_name = $4, company_domain = $5
+     WHERE tenant_id = $1 AND copy_id = $2 AND (company_name, company_domain) IS DISTINCT FROM ($4, $5) RETURNING 1 AS renamed`,
+    [scope.tenantId, copyId, timeZone, companyName, companyDomain],
+  );
+  if (renamed.length > 0) await notify(scope, CONNECTION_CHANGED);
 }
 
 /** The user who authorized is shown as the copy's list of users has that one: renamed in the CRM, renamed here. */
