@@ -366,8 +366,10 @@ export async function exportOf(database: Database, scope: TenantScope, person: P
   const parameters = [tenantId, ...idsOf(records), ids, ...idsOf(users), hasAuthorized, ...idsOf(targets), places];
   for (const [kind, sql] of Object.entries(OWN)) {
     const limited = `${OF_PERSON} ${sql} LIMIT ${MOST_OF_A_KIND + 1}`;
-    const found = await rows<{ row: unknown }>(limited, parameters, { row: "json" });
-    held[kind] = found.map(({ row }) => row);
+    const found = await rows<{ row: { email?: string } }>(limited, parameters, { row: "json" });
+    // Of a meeting that was recorded anew meanwhile the place may be another's.
+    const own = found.filter(({ row }) => kind !== "attendances" || isOf(person, row.email ?? ""));
+    held[kind] = own.map(({ row }) => row);
   }
   const patterns = mentionsOf(person.mailboxes, person.names);
   for (const texts of textsOf(database)) {

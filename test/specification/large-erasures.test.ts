@@ -43,6 +43,10 @@ test("an export has the person's place in each meeting, however many others were
   );
   const all = new Database(database.dataSource);
   const scope = all.tenant(tenantId);
-  const { held, cutAt } = await exportOf(all, scope, await findPerson(scope, "p10500@buyer.example"));
+  const person = await findPerson(scope, "p10500@buyer.example");
+  const { held, cutAt } = await exportOf(all, scope, person);
   expect([held.attendances, cutAt]).toEqual([[expect.objectContaining({ position: 10_500 })], []]);
+  // Recorded anew between the two, the place is another's, who is nobody's to export.
+  await database.query("UPDATE meeting_attendee SET email = 'other@buyer.example' WHERE position = 10500");
+  expect((await exportOf(all, scope, person)).held.attendances).toEqual([]);
 });
