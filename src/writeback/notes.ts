@@ -354,8 +354,8 @@ const count = (text: string, mark: RegExp) => text.match(mark)?.length ?? 0;
 const asTyped = (content: string) =>
   `<p>${markdown.utils.escapeHtml(content.replaceAll("\0", "\ufffd")).trim().replaceAll("\n", "<br />\n")}</p>`;
 
-/** Of a heading, link or list without words nothing is, nor of characters without a shape. */
-const isSeen = (html: string) => /[^\s\p{Cc}\p{Z}\p{DI}]/u.test(html.replace(/<[^>]*>/g, ""));
+/** Of a heading, link or list without words nothing is, nor of characters without a shape; but a numbered list's numbers. */
+const isSeen = (html: string) => /<ol|[^\s\p{Cc}\p{Z}\p{DI}]/u.test(html.replace(/<(?!ol)[^>]*>/g, ""));
 
 const REFERENCES = new RegExp(`\\b${REFERENCE_BEGINS}[${DIGITS}]{${REFERENCE_DIGITS}}\\b`, "g");
 

@@ -98,7 +98,7 @@ test.each([
   expect(simulator.log.all()).toEqual([]);
 });
 
-test.each(["!", "👍", "\u0301", "`.`", "[a](https://a.example)"])("%j is a note", async (content) => {
+test.each(["!", "👍", "\u0301", "`.`", "[a](https://a.example)", "2025."])("%j is a note", async (content) => {
   expect(await writeNote(service, { meetingId, content })).toMatchObject({ state: "WRITTEN" });
 });
 
