@@ -29,7 +29,8 @@ export const WriteErrorCodeEnum = apiEnum<StoredWriteErrorCode>(
     CRM_UNAVAILABLE: "The CRM could not be reached; nothing was sent.",
     NEEDS_REAUTHORIZATION: "The CRM no longer accepts the authorization; nothing was written.",
     CRM_ACCOUNT_CLOSED: "The CRM company's account is not open.",
-    ANSWER_LOST: "The CRM's answer was lost: UNKNOWN until it is looked up, FAILED where nothing is there.",
+    ANSWER_LOST:
+      "The CRM's answer was lost: UNKNOWN until it is looked up, FAILED where it is not there as it was sent.",
   },
 );
 

@@ -165,6 +165,7 @@ export class TenantTurns {
 }
 
 function tooMany(): GraphQLError {
-  const what = "Too many operations of your organization are under way. Wait for some to end, then send again.";
+  const what =
+    "Too many operations of yours, or of your organization, are under way. Wait for some to end, then send again.";
   return errorOf("TOO_MANY_OPERATIONS", what);
 }

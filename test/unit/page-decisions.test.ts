@@ -56,10 +56,16 @@ test("that no deal is quiet is said by who has asked for all that are, and by no
 });
 
 test("a value that the CRM took as another is not told as not written", () => {
-  const error = (code: string) => ({ state: "FAILED" as const, error: { code } });
-  expect(fateOf(error("NOT_APPLIED")).text).toBe("Not as sent");
-  expect(fateOf(error("VALUE_REJECTED")).text).toBe("Not written");
-  expect(fateOf({ state: "WRITTEN", error: null }).text).toBe("Written");
+  const fate = (kind: "NoteWrite" | "FieldWrite", state: "WRITTEN" | "FAILED" | "UNKNOWN", code?: string) =>
+    fateOf({ __typename: kind, state, error: code ? { code } : null }).text;
+  expect(["NOT_APPLIED", "ANSWER_LOST"].map((code) => fate("FieldWrite", "FAILED", code))).toEqual([
+    "Not as sent",
+    "Not as sent",
+  ]);
+  expect(fate("FieldWrite", "FAILED", "VALUE_REJECTED")).toBe("Not written");
+  expect(fate("NoteWrite", "FAILED", "ANSWER_LOST")).toBe("Not written");
+  expect(fate("FieldWrite", "UNKNOWN", "ANSWER_LOST")).toBe("Not known yet");
+  expect(fate("FieldWrite", "WRITTEN")).toBe("Written");
 });
 
 test("silence is said in the days that it was counted in", () => {

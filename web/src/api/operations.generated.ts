@@ -317,7 +317,7 @@ export type WriteErrorCode =
   | 'NEEDS_REAUTHORIZATION'
   /** The CRM company's account is not open. */
   | 'CRM_ACCOUNT_CLOSED'
-  /** The CRM's answer was lost: UNKNOWN until it is looked up, FAILED where nothing is there. */
+  /** The CRM's answer was lost: UNKNOWN until it is looked up, FAILED where it is not there as it was sent. */
   | 'ANSWER_LOST';
 
 /** What happened. */

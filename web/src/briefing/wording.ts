@@ -23,9 +23,20 @@ const WRITE_STATE: Record<WriteState, { text: string; tone: Tone }> = {
   UNKNOWN: { text: "Not known yet", tone: "warn" },
 };
 
-/** What became of a write; a value that the CRM took in part, or as another, stands in its place all the same. */
-export const fateOf = ({ state, error }: { state: WriteState; error: { code: string } | null }) =>
-  error?.code === "NOT_APPLIED" ? { ...WRITE_STATE.FAILED, text: "Not as sent" } : WRITE_STATE[state];
+interface Write {
+  __typename: string;
+  state: WriteState;
+  error: { code: string } | null;
+}
+
+/** Where the CRM holds another value, what was sent may stand there in part, also of one whose answer was lost. */
+const HOLDS_ANOTHER: ReadonlySet<string | undefined> = new Set(["NOT_APPLIED", "ANSWER_LOST"]);
+
+/** What became of a write. */
+export const fateOf = ({ __typename: kind, state, error }: Write) =>
+  kind === "FieldWrite" && state === "FAILED" && HOLDS_ANOTHER.has(error?.code)
+    ? { ...WRITE_STATE.FAILED, text: "Not as sent" }
+    : WRITE_STATE[state];
 
 export const RECORD: Record<CrmEntity, string> = { DEAL: "deal", PERSON: "person", ORGANIZATION: "organization" };
 
