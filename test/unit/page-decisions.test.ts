@@ -57,7 +57,7 @@ test("that no deal is quiet is said by who has asked for all that are, and by no
 
 test("a value that the CRM took as another is not told as not written", () => {
   const fate = (kind: "NoteWrite" | "FieldWrite", state: "WRITTEN" | "FAILED" | "UNKNOWN", code?: string) =>
-    fateOf({ __typename: kind, state, error: code ? { code } : null }).text;
+    fateOf({ ...(kind === "NoteWrite" && { reference: "CRM-1" }), state, error: code ? { code } : null }).text;
   expect(["NOT_APPLIED", "ANSWER_LOST"].map((code) => fate("FieldWrite", "FAILED", code))).toEqual([
     "Not as sent",
     "Not as sent",

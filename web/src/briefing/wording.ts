@@ -24,7 +24,8 @@ const WRITE_STATE: Record<WriteState, { text: string; tone: Tone }> = {
 };
 
 interface Write {
-  __typename: string;
+  /** What only a note has. */
+  reference?: string;
   state: WriteState;
   error: { code: string } | null;
 }
@@ -33,8 +34,8 @@ interface Write {
 const HOLDS_ANOTHER: ReadonlySet<string | undefined> = new Set(["NOT_APPLIED", "ANSWER_LOST"]);
 
 /** What became of a write. */
-export const fateOf = ({ __typename: kind, state, error }: Write) =>
-  kind === "FieldWrite" && state === "FAILED" && HOLDS_ANOTHER.has(error?.code)
+export const fateOf = ({ reference, state, error }: Write) =>
+  reference === undefined && state === "FAILED" && HOLDS_ANOTHER.has(error?.code)
     ? { ...WRITE_STATE.FAILED, text: "Not as sent" }
     : WRITE_STATE[state];
 
