@@ -40,7 +40,7 @@ export const GAP_CODE_OF: Record<CrmFailure, GapCode> = {
 
 /** Runs may be made by request alone, and what has failed for long rests, but for who asks. */
 const LATER_SYNC = "later sync tries again; one that you ask for does so at once.";
-const IF_PLANNED = "; where none is planned, ask for one.";
+export const IF_PLANNED = "; where none is planned, ask for one.";
 
 const BY_CRM_FAILURE: Record<CrmFailure, RunFailure> = {
   RATE_LIMITED: {

@@ -8,7 +8,7 @@ import { jsonRows } from "../database/upsert";
 import { SyncedCopyRow } from "../entities/connection";
 import { SyncRunRow, type SyncStepRow } from "../entities/sync-run";
 import { commitPiece, type HeldCopy, judged, type RunContext } from "./commit";
-import { type FoundGap, GAP_CODE_OF, isSubFetchFailure, recordGaps } from "./failures";
+import { type FoundGap, GAP_CODE_OF, IF_PLANNED, isSubFetchFailure, recordGaps } from "./failures";
 import {
   affordable,
   agreeing,
@@ -264,8 +264,7 @@ async function readAgain(
   }
 }
 
-const GAP_MESSAGE =
-  "The participants of some deals could not be read; what is shown may be older. A later sync asks again; where none is planned, ask for one.";
+const GAP_MESSAGE = `The participants of some deals could not be read; what is shown may be older. A later sync asks again${IF_PLANNED}`;
 
 /**
  * Stores a batch: what was read replaces what was known; where it could not be read the last known stays.
