@@ -13,7 +13,7 @@ interface Reach {
   tenantId: number | null;
   /**
    * An operation's reads find rows by keys, whatever the values, and to plan one takes several times as long as to
-   * execute it: their plans are made once in a session. Work without a deadline is planned as PostgreSQL sees fit.
+   * execute it: they are planned once in a session, without bitmaps, which few rows do not repay. Other work is planned as PostgreSQL sees fit.
    */
   planning: "force_generic_plan" | "auto";
   /** In it a statement acts that stands alone; null: as the application, like all of its sessions. */
@@ -57,8 +57,8 @@ const bySession: ReachWay = {
 };
 
 /** Of no rows, so that what comes with it has only its own. The role ends with the message. */
-const SET_REACH = `SELECT WHERE set_config('crm.tenant', $1, false) || set_config('plan_cache_mode', $2, false) IS NULL
-  OR CASE WHEN $3 <> '' THEN set_config('role', $3, true) IS NULL END`;
+const SET_REACH = `SELECT WHERE set_config('crm.tenant', $1, false) || set_config('plan_cache_mode', $2, false) || set_config('enable_bitmapscan',
+  CASE $2 WHEN 'auto' THEN 'on' ELSE 'off' END, false) IS NULL OR CASE WHEN $3 <> '' THEN set_config('role', $3, true) IS NULL END`;
 
 /**
  * SET LOCAL in a transaction: all that Citus takes along to the shards of other nodes. It plans for one node by the

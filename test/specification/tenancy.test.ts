@@ -306,6 +306,24 @@ describe.each(REACHES)("reached by the %s,", (reach) => {
     await until("all sessions are given back", async () => pool.idleCount === pool.totalCount);
   });
 
+  // Planted and seen red: what one of an operation is set to stays for the work that takes the session after it.
+  test("a session plans an operation's reads once and without bitmaps, and what follows in it as PostgreSQL sees fit", async () => {
+    const settings =
+      "SELECT current_setting('plan_cache_mode') AS kept, current_setting('enable_bitmapscan') AS bitmaps";
+    const ofMany = (signal?: AbortSignal) =>
+      Promise.all(Array.from({ length: 40 }, () => enter("acme", signal).rows(settings)));
+    const others = { kept: "auto", bitmaps: "on" };
+    // A cluster plans by the values of a statement.
+    const reads = reach === "session" ? { kept: "force_generic_plan", bitmaps: "off" } : others;
+    for (const [signal, planned] of [
+      [AbortSignal.timeout(60_000), reads],
+      [undefined, others],
+      [AbortSignal.timeout(60_000), reads],
+    ] as const) {
+      for (const rows of await ofMany(signal)) expect(rows).toEqual([planned]);
+    }
+  });
+
   test("a statement that runs at its deadline is called off in the database, and its session serves others after it", async () => {
     const slow = enter("acme", AbortSignal.timeout(200));
     await expect(slow.rows("SELECT pg_sleep(20)")).rejects.toMatchObject({ code: "DEADLINE_EXCEEDED" });

@@ -71,6 +71,7 @@ export async function reading<T>(
   const found = await new Database(database.dataSource).tenant(tenantId).transaction(async (scope) => {
     await scope.rows(`SET LOCAL ROLE ${APPLICATION_ROLE}`);
     await scope.rows("SET LOCAL plan_cache_mode = force_generic_plan");
+    await scope.rows("SET LOCAL enable_bitmapscan = off");
     const done = await read({ ...scope, copyId: 1 });
     await scope.rows("SELECT pg_stat_force_next_flush()");
     return done;
