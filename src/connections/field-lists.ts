@@ -1,6 +1,6 @@
 import type { CrmEntity, CrmField } from "../crm/parsing/fields";
 import { MAX_TEXT } from "../crm/parsing/values";
-import type { CopyScope, TenantScope } from "../database/database";
+import type { CopyScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
 import { FieldListRow } from "../entities/crm-company";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../platform/clock";
@@ -164,8 +164,7 @@ export async function keepFieldList(
 
 /** The list was read for somebody: who reads records sees what the CRM has just said, as long as the copy is live. */
 export function keepLiveList(
-  { transaction }: TenantScope,
-  copyId: number,
+  { transaction, copyId }: CopyScope,
   entity: CrmEntity,
   list: readonly CrmField[],
   askedAt: Date,

@@ -6,9 +6,9 @@ import { ADDRESSES } from "../crm/calls";
 import { CrmError, type CrmFailure, type Explanation, explain, stopBehind } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
 import type { CrmEntity, CrmField } from "../crm/parsing/fields";
-import type { Database, TenantScope } from "../database/database";
+import type { CopyScope, Database, TenantScope } from "../database/database";
 import { FieldMappingRow } from "../entities/writeback";
-import type { Clock } from "../platform/clock";
+import { type Clock, HOUR_MS, Lately, MINUTE_MS } from "../platform/clock";
 import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import type { Budget } from "./budget";
@@ -26,7 +26,7 @@ import { isAskedLately, keepLiveList } from "./field-lists";
 import { boundOf } from "./visibility";
 
 export type FieldListRefusal = "NOT_CONNECTED" | "NEEDS_REAUTHORIZATION" | "CRM_UNAVAILABLE";
-
+export type FieldList = Outcome<CrmField[], FieldListRefusal>;
 export type FieldMappingRefusal = PolicyRefusal | FieldListRefusal | "FIELD_NOT_FOUND" | "FIELD_NOT_WRITABLE";
 
 export interface FieldMappingParts {
@@ -49,27 +49,34 @@ const MAPPINGS = `
   JOIN synced_copy s ON s.tenant_id = $1 AND s.id = c.copy_id AND s.crm_company_id = m.crm_company_id
   WHERE m.tenant_id = $1 ORDER BY m.entity`;
 
-export function readFieldMappings({ tenantId, entities }: TenantScope): Promise<FieldMappingRow[]> {
-  return entities(FieldMappingRow, MAPPINGS, [tenantId]);
-}
+export const readFieldMappings = ({ tenantId, entities }: TenantScope): Promise<FieldMappingRow[]> =>
+  entities(FieldMappingRow, MAPPINGS, [tenantId]);
+
+/** For whom it is not read live; a refusal of the connection ends with what it speaks of. */
+const heldMs = (list: FieldList) => (list.ok ? HOUR_MS : list.code === "CRM_UNAVAILABLE" ? MINUTE_MS : 0);
 
 /** The nominated fields (specification 2.3): at most one an entity, each an existing custom field that can be written. */
 export class FieldMappings {
+  readonly #lately = new Lately(heldMs);
+
   constructor(private readonly parts: FieldMappingParts) {}
 
-  /** The fields of an entity, read live. What the list says of the nominated field is kept. */
-  async fields(tenantId: number, entity: CrmEntity): Promise<Outcome<CrmField[], FieldListRefusal>> {
+  /** The fields of an entity, read live; for whoever chooses none as read lately, for each reading costs the company tokens. */
+  async fields(tenantId: number, entity: CrmEntity, isLive = true): Promise<FieldList> {
     const scope = this.parts.database.tenant(tenantId);
     const connection = await readConnection(scope);
     if (!connection?.copyId) return NOT_CONNECTED;
     if (connection.state === "NEEDS_REAUTHORIZATION") return NEEDS_REAUTHORIZATION;
-    const askedAt = this.parts.clock();
-    const list: Outcome<CrmField[], FieldListRefusal> = await this.parts
-      .apiOf(tenantId, connection.copyId)
-      .fields(entity)
-      .then(accepted, refusalOf);
-    await this.#note(scope, entity, list, askedAt);
-    if (list.ok) await keepLiveList(scope, connection.copyId, entity, list.value, askedAt);
+    const copy = { ...scope, copyId: connection.copyId };
+    const read = (askedAt: Date) => this.#read(copy, entity, askedAt);
+    return this.#lately.read(`${tenantId} ${copy.copyId} ${entity}`, this.parts.clock(), read, isLive);
+  }
+
+  /** What the list says of the nominated field is kept. */
+  async #read(copy: CopyScope, entity: CrmEntity, askedAt: Date): Promise<FieldList> {
+    const list: FieldList = await this.parts.apiOf(copy.tenantId, copy.copyId).fields(entity).then(accepted, refusalOf);
+    await this.#note(copy, entity, list, askedAt);
+    if (list.ok) await keepLiveList(copy, entity, list.value, askedAt);
     return list;
   }
 
@@ -105,9 +112,8 @@ export class FieldMappings {
     if (policy) return policy;
     const { database, clock, logger } = this.parts;
     return database.tenant(actor.tenantId).transaction(async (scope) => {
-      const { affected } = await scope.typed((orm) =>
-        orm.delete(FieldMappingRow, { tenantId: scope.tenantId, entity }),
-      );
+      const which = { tenantId: scope.tenantId, entity };
+      const { affected } = await scope.typed((orm) => orm.delete(FieldMappingRow, which));
       const event = { action: "FIELD_MAPPING_CLEARED", actor, at: clock(), subject: entity } as const;
       if (affected) await recordAudit(scope, logger, event);
       return accepted(await readFieldMappings(scope));
@@ -135,12 +141,7 @@ export class FieldMappings {
   }
 
   /** A look that began before the last one says nothing new, but for one that a clock far ahead has noted. */
-  async #note(
-    { tenantId, typed }: TenantScope,
-    entity: CrmEntity,
-    list: Outcome<CrmField[], FieldListRefusal>,
-    askedAt: Date,
-  ): Promise<void> {
+  async #note({ tenantId, typed }: TenantScope, entity: CrmEntity, list: FieldList, askedAt: Date): Promise<void> {
     const mapping = await typed((orm) => orm.findOneBy(FieldMappingRow, { tenantId, entity }));
     if (!mapping) return;
     const seen = list.ok ? { ...seenIn(mapping, list.value), checkedAt: askedAt } : { health: "UNKNOWN" as const };
@@ -186,8 +187,7 @@ async function upsert(
 type SeenField = Pick<FieldMappingRow, "fieldName" | "fieldType" | "options" | "health">;
 
 /**
- * What a whole field list says of a nominated field. One that is missing keeps the name and type that it had when it
- * was last seen. A changed type stays reported until the field is nominated again.
+ * What a whole list says of a nominated field. A missing one keeps what was last seen, a changed type stays till it is nominated anew.
  */
 function seenIn(
   mapping: Pick<FieldMappingRow, "fieldKey" | "nominatedType" | "fieldName" | "fieldType" | "options">,

@@ -1,4 +1,5 @@
 import type { Actor, Viewer } from "../auth/actor";
+import { mayManageConnection } from "../auth/policies";
 import type { Meetings } from "../briefing/meetings";
 import type { QuietSettings } from "../briefing/quiet/quiet-settings";
 import type { Snoozing } from "../briefing/snoozing";
@@ -6,12 +7,11 @@ import type { Budget } from "../connections/budget";
 import type { Connecting } from "../connections/connecting";
 import type { CrmStops } from "../connections/crm-stops";
 import type { Disconnecting } from "../connections/disconnecting";
-import type { FieldListRefusal, FieldMappings } from "../connections/field-mappings";
-import type { CrmEntity, CrmField } from "../crm/parsing/fields";
+import type { FieldList, FieldMappings } from "../connections/field-mappings";
+import type { CrmEntity } from "../crm/parsing/fields";
 import type { Channel, Notifications } from "../database/between-processes";
 import type { CopyScope, TenantScope } from "../database/database";
 import type { ConnectionRow } from "../entities/connection";
-import type { Outcome } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import { EventStream, missed, StateStream } from "../platform/streams";
 import type { Schedule } from "../sync/schedule";
@@ -67,7 +67,7 @@ export interface OperationContext<Who extends Viewer = Actor> {
    */
   assumeCopy(this: OperationContext<Who>): () => Promise<boolean>;
   /** The fields of an entity in the CRM, asked for once in an operation however often it names them. */
-  liveFields(entity: CrmEntity): Promise<Outcome<CrmField[], FieldListRefusal>>;
+  liveFields(entity: CrmEntity): Promise<FieldList>;
 }
 
 /** One event of a subscription, for all of its viewers. */
@@ -93,7 +93,7 @@ export function createOperationContext<Who extends Viewer>(
   };
   const lists = new Map<CrmEntity, ReturnType<OperationContext["liveFields"]>>();
   const liveFields = (entity: CrmEntity) => {
-    const asked = lists.get(entity) ?? services.fieldMappings.fields(tenantId, entity);
+    const asked = lists.get(entity) ?? services.fieldMappings.fields(tenantId, entity, mayManageConnection(actor));
     lists.set(entity, asked);
     return asked;
   };

@@ -1,4 +1,13 @@
-import { ENTITIES, type Entity, fieldOf, listPath, mappingsOf, setMapping } from "../support/fields";
+import {
+  ENTITIES,
+  type Entity,
+  fieldOf,
+  fieldsIn,
+  listPath,
+  mappingsOf,
+  setMapping,
+  showFields,
+} from "../support/fields";
 import { countStatements } from "../support/statements";
 import { dataOf, recordMeeting, syncEnds, until } from "../support/stories";
 import { useService } from "../support/world";
@@ -273,4 +282,34 @@ test("a page of deals takes as many statements for its fields as one deal", asyn
   };
   const [one, many] = [await statements(1), await statements(50)];
   expect(many).toBeLessThanOrEqual(one + 1);
+});
+
+// Planted and seen red: the CRM's list read live for everybody; a failure kept as long as a list; none shared meanwhile.
+test("whoever chooses no field shares one reading of the CRM's list an hour, and its failure for a minute", async () => {
+  const lists = `query ($entity: CrmEntity!) { connection { fields(entity: $entity) { key } } }`;
+  const look = async (role: string, entity: Entity = "DEAL") => {
+    const answer = await service.ask<{ connection: { fields: object[] } }>(lists, { entity }, { role });
+    return answer.errors?.[0]?.extensions.code ?? answer.data?.connection.fields.length;
+  };
+  passMinutes(90);
+  simulator.log.clear();
+  const asked = () => simulator.log.all().filter(({ path }) => path.endsWith("Fields")).length;
+  const all = fieldsIn(simulator, "DEAL");
+  expect(await Promise.all(["member", "member", "member"].map((role) => look(role)))).toEqual(
+    Array(3).fill(all.length),
+  );
+  expect(asked()).toBe(1);
+  showFields(simulator, "DEAL", all.slice(0, 3));
+  passMinutes(59);
+  expect([await look("member"), await look("admin"), await look("member")]).toEqual([all.length, 3, 3]);
+  expect(asked()).toBe(2);
+  passMinutes(60);
+  expect([await look("member"), asked()]).toEqual([3, 3]);
+  simulator.control.fail({ match: listPath("PERSON"), with: { status: 503 } });
+  passMinutes(60);
+  expect([await look("member", "PERSON"), await look("member", "PERSON"), asked()]).toEqual([
+    ...["CRM_UNAVAILABLE", "CRM_UNAVAILABLE", 4],
+  ]);
+  passMinutes(1);
+  expect([await look("member", "PERSON"), asked()]).toEqual(["CRM_UNAVAILABLE", 5]);
 });
