@@ -103,24 +103,15 @@ function linksOf(reads: readonly Read[]): string {
   return links;
 }
 
-/** Reads that others take ids from, with the properties that they take, and whether each is wanted once. */
-function taken(reads: readonly Read[]): Map<Read, Map<string, boolean>> {
-  const sources = new Map<Read, Map<string, boolean>>();
-  for (const { sql, parameters } of reads) {
-    for (const [index, value] of parameters.entries()) {
-      if (!(value instanceof NamedIds)) continue;
-      for (const [read, name] of value.by) {
-        const names = sources.get(read) ?? new Map<string, boolean>();
-        const isOnce = names.get(name) || (value.by.length === 1 && isListed(sql, index));
-        sources.set(read, names.set(name, isOnce));
-      }
-    }
+/** Reads that others take ids from, with the properties that they take. */
+function taken(reads: readonly Read[]): Map<Read, Set<string>> {
+  const names = new Map<Read, Set<string>>();
+  for (const value of reads.flatMap(({ parameters }) => parameters)) {
+    if (!(value instanceof NamedIds)) continue;
+    for (const [read, name] of value.by) names.set(read, (names.get(read) ?? new Set()).add(name));
   }
-  return sources;
+  return names;
 }
-
-/** Whether the read goes through the parameter's ids one by one: of many of one id it would find a list as often. */
-const isListed = (sql: string, index: number) => sql.includes(`unnest($${index + 1}`);
 
 /** SQL: what the reads found, in lists of lists: a function of PostgreSQL takes 100 arguments. */
 function listed(found: readonly string[]): string {
@@ -145,9 +136,7 @@ function compose(reads: readonly Read[], links: string, namesTenant: boolean): J
     const sql = `(${placing.placeIn(read, index)}) r`;
     const names = sources.get(read);
     if (!names) return `(SELECT ${rows} FROM ${sql})`;
-    const ids = [...names].map(
-      ([name, isOnce]) => `array_agg(${isOnce ? "DISTINCT " : ""}r."${columnOf(name)}") AS "${index} ${name}"`,
-    );
+    const ids = [...names].map((name) => `array_agg(r."${columnOf(name)}") AS "${index} ${name}"`);
     const source = `(SELECT ${[`${rows} AS "${index}"`, ...ids]} FROM ${sql})`;
     from = from ? `(SELECT * FROM ${from} taken, LATERAL ${source} one OFFSET 0)` : source;
     return `taken."${index}"`;
@@ -181,16 +170,16 @@ class Placing {
     const isOfCopy = sql.includes("copy_id = $2");
     const places = parameters.map((value, index) => {
       if (index === 0) return this.#placeTenant([read, index]);
-      if (value instanceof NamedIds) return this.#selectionOf(value, isListed(sql, index));
+      if (value instanceof NamedIds) return this.#selectionOf(value, sql.includes(`unnest($${index + 1}`));
       return index === 1 && isOfCopy ? this.#placeOnce(value, [read, index]) : this.#place([read, index]);
     });
     return sql.replaceAll(/\$(\d+)/g, (_, number) => places[Number(number) - 1] ?? "");
   }
 
-  /** Of one column alone they come once each where that is wanted. */
-  #selectionOf({ by }: NamedIds, isOnce: boolean): string {
+  /** Each once where they are gone through one by one: else of many of one id a list would come as often. */
+  #selectionOf({ by }: NamedIds, isListed: boolean): string {
     const ids = by.map(([read, property]) => `taken."${this.reads.indexOf(read)} ${property}"`).join(" || ");
-    return isOnce && by.length > 1 ? `(SELECT array_agg(DISTINCT id) FROM unnest(${ids}) id)` : `(${ids})`;
+    return isListed ? `(SELECT array_agg(DISTINCT id) FROM unnest(${ids}) id)` : `(${ids})`;
   }
 
   #placeTenant(place: Place): string {

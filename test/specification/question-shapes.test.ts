@@ -6,7 +6,8 @@ import { useService } from "../support/world";
 
 // Planted and seen red: a look-up by a property that its rows have not; a skipped field that is read all the same; what the
 // variables of an earlier query said is taken for what those of a later one say; a list of one size shown as one of another;
-// fields of another type looked up by rows that are none of it; a statement of more reads than PostgreSQL's functions take.
+// fields of another type looked up by rows that are none of it; ids
+// gathered each once, for which PostgreSQL sorts the page; a statement of more reads than PostgreSQL's functions take.
 
 const { world, simulator, database, service } = useService({ deals: 30, connected: ["acme"] });
 let counter: StatementCounter;
@@ -15,7 +16,11 @@ let ids: Record<"deal" | "person" | "organization" | "briefing", string>;
 
 beforeAll(async () => {
   const { singleDeal, severalDeals } = simulator.company.stories;
-  await recordMeeting(service, [severalDeals.email]);
+  // The newest first, whatever their ids.
+  for (let hour = 1; hour <= 6; hour += 1)
+    await recordMeeting(service, [severalDeals.email], {
+      startsAt: new Date(Date.now() - hour * 3_600_000).toISOString(),
+    });
   const { id: briefing } = await recordMeeting(service, [singleDeal.email]);
   counter = await countStatements(database.url);
   world.cleanup(counter.close);
@@ -54,11 +59,26 @@ test.each(ROOTS)("whatever of a %s is looked up ahead is found, and what hangs o
   if (!isObjectType(row)) throw new Error(`${root} is no record`);
   const fields = lookingUp(row, 1);
   expect(fields.length).toBeGreaterThan(0);
+  const ask = (field: string) => {
+    const of = isId(root) ? argumentOf(root) : "(first: 2)";
+    return service.ask<Record<string, Page>>(
+      `{ ${root}${of} { ${page ? `nodes { id ${field} } pageInfo { endCursor }` : field} } }`,
+    );
+  };
+  /** Whatever else is asked, a page has the same records in the same order. */
+  const shown = ({ nodes, pageInfo }: Page = {}) => ({ ids: nodes?.map(({ id }) => id), ...pageInfo });
+  const plain = await ask("__typename");
+  if (page) expect(plain.data[root]?.nodes).toHaveLength(2);
   for (const field of fields) {
-    const query = `{ ${root}${isId(root) ? argumentOf(root) : "(first: 2)"} { ${page ? `nodes { ${field} }` : field} } }`;
-    expect([query, (await service.ask(query)).errors]).toEqual([query, undefined]);
+    const { data, errors } = await ask(field);
+    expect([field, errors, shown(data[root])]).toEqual([field, undefined, shown(plain.data[root])]);
   }
 });
+
+interface Page {
+  nodes?: { id: string }[];
+  pageInfo?: { endCursor: string };
+}
 
 const OTHERS =
   "... on Deal { stage { name } } ... on Activity { deal { title } } ... on Note { html } ... on Meeting { match { status } }";
