@@ -4,6 +4,7 @@ import type { CopyScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
 import { FieldListRow } from "../entities/crm-company";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../platform/clock";
+import type { Outcome } from "../platform/errors";
 import { cutText } from "../platform/safe-html";
 import { holdLiveCopy } from "./copies";
 
@@ -75,6 +76,10 @@ export const isAskedLately = (at: Date, now: Date): boolean => ageOf(at, now) < 
 /** Within it a label is taken for the option that had it: who writes many values pays for few lists. */
 const LABELS_HOLD_MS = MINUTE_MS;
 export const areLabelsOld = (readAt: Date, now: Date): boolean => ageOf(readAt, now) >= LABELS_HOLD_MS;
+
+/** How long a reading of a list, or its failure, answers others too. A refusal of the connection ends with what it speaks of. */
+export const sharedForMs = (list: Outcome<CrmField[], string>): number =>
+  list.ok ? HOUR_MS : list.code === "CRM_UNAVAILABLE" ? MINUTE_MS : 0;
 
 /** Whether the CRM's list is to be asked for now. */
 export function isFieldListDue(list: Pick<FieldListRow, "askedAt" | "readAt" | "wanted"> | null, now: Date): boolean {

@@ -8,9 +8,10 @@ import { OAuthError } from "../crm/oauth";
 import type { CrmEntity, CrmField } from "../crm/parsing/fields";
 import type { CopyScope, Database, TenantScope } from "../database/database";
 import { FieldMappingRow } from "../entities/writeback";
-import { type Clock, HOUR_MS, Lately, MINUTE_MS } from "../platform/clock";
+import { type Clock, Lately } from "../platform/clock";
 import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
+import { inWork, workFields } from "../platform/work";
 import type { Budget } from "./budget";
 import {
   ConnectionGoneError,
@@ -22,7 +23,7 @@ import {
   NOT_CONNECTED,
   readConnection,
 } from "./connection";
-import { isAskedLately, keepLiveList } from "./field-lists";
+import { isAskedLately, keepLiveList, readFieldList, sharedForMs } from "./field-lists";
 import { boundOf } from "./visibility";
 
 export type FieldListRefusal = "NOT_CONNECTED" | "NEEDS_REAUTHORIZATION" | "CRM_UNAVAILABLE";
@@ -52,12 +53,9 @@ const MAPPINGS = `
 export const readFieldMappings = ({ tenantId, entities }: TenantScope): Promise<FieldMappingRow[]> =>
   entities(FieldMappingRow, MAPPINGS, [tenantId]);
 
-/** For whom it is not read live; a refusal of the connection ends with what it speaks of. */
-const heldMs = (list: FieldList) => (list.ok ? HOUR_MS : list.code === "CRM_UNAVAILABLE" ? MINUTE_MS : 0);
-
 /** The nominated fields (specification 2.3): at most one an entity, each an existing custom field that can be written. */
 export class FieldMappings {
-  readonly #lately = new Lately(heldMs);
+  readonly #lately = new Lately<FieldList>(sharedForMs);
 
   constructor(private readonly parts: FieldMappingParts) {}
 
@@ -68,8 +66,11 @@ export class FieldMappings {
     if (!connection?.copyId) return NOT_CONNECTED;
     if (connection.state === "NEEDS_REAUTHORIZATION") return NEEDS_REAUTHORIZATION;
     const copy = { ...scope, copyId: connection.copyId };
-    const read = (askedAt: Date) => this.#read(copy, entity, askedAt);
-    return this.#lately.read(`${tenantId} ${copy.copyId} ${entity}`, this.parts.clock(), read, isLive);
+    if (isLive) return this.#read(copy, entity, this.parts.clock());
+    const known = await readFieldList(copy, entity);
+    // Others join it: it is not called off with the work that began it.
+    const read = (at: Date) => inWork(workFields(), () => this.#read(copy, entity, at));
+    return this.#lately.read(`${tenantId} ${copy.copyId} ${entity}`, this.parts.clock(), known?.readAt, read);
   }
 
   /** What the list says of the nominated field is kept. */
@@ -159,9 +160,8 @@ function choose(
   key: string,
 ): Outcome<CrmField, "FIELD_NOT_FOUND" | "FIELD_NOT_WRITABLE"> {
   const field = list.find((candidate) => candidate.key === key);
-  const of = entity.toLowerCase();
   if (!field) {
-    const message = `The CRM has no field ${key} of a ${of}. Take a key from connection.fields.`;
+    const message = `The CRM has no field ${key} of a ${entity.toLowerCase()}. Take a key from connection.fields.`;
     return refused("FIELD_NOT_FOUND", message, "fieldKey");
   }
   if (field.writable) return accepted(field);

@@ -29,20 +29,21 @@ export const MINUTE_MS = 60 * SECOND_MS;
 export const HOUR_MS = 60 * MINUTE_MS;
 export const DAY_MS = 24 * HOUR_MS;
 
-/** What takes much memory is remembered of so many. */
-const MOST_LATELY = 200;
+/** What takes much memory is remembered of so many, and no longer than an hour. */
+const LATELY = { max: 100, ttl: HOUR_MS, ttlAutopurge: true };
 
 /** What this process has read lately, for as long as its answer holds; who asks while it is being read waits for the same. */
 export class Lately<T> {
-  readonly #read = new LRUCache<string, { at: Date; holdsMs: number; answer: Promise<T> }>({ max: MOST_LATELY });
+  readonly #read = new LRUCache<string, { at: Date; holdsMs: number; answer: Promise<T> }>(LATELY);
 
   constructor(private readonly holdsMs: (answer: T) => number) {}
 
-  /** @param isLive it is read anew, for whoever asks later too */
-  async read(what: string, now: Date, ask: (at: Date) => Promise<T>, isLive = false): Promise<T> {
+  /** @param newest when it was last read by anybody: what was read before is old */
+  async read(what: string, now: Date, newest: Date | null | undefined, ask: (at: Date) => Promise<T>): Promise<T> {
     const before = this.#read.get(what);
     // A time that has not come is of a clock that was wrong.
-    if (!isLive && before && Math.abs(now.getTime() - before.at.getTime()) < before.holdsMs) return before.answer;
+    const isHeld = before && Math.abs(now.getTime() - before.at.getTime()) < before.holdsMs;
+    if (isHeld && !(newest && newest > before.at)) return before.answer;
     const reading = { at: now, holdsMs: Number.POSITIVE_INFINITY, answer: ask(now) };
     this.#read.set(what, reading);
     const answer = await reading.answer.catch((error: unknown) => {

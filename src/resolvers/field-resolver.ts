@@ -32,7 +32,7 @@ export class NominatedFieldResolver {
   @FieldResolver(() => [CrmField], {
     complexity: LIVE,
     description:
-      "Fields of the entity in the CRM, read live through the connection; for those who may not choose fields as read within the hour, because each reading costs the CRM company tokens. An error with the code NOT_CONNECTED, NEEDS_REAUTHORIZATION or CRM_UNAVAILABLE where they cannot be read.",
+      "Fields of the entity in the CRM, read live through the connection; for those who may not choose fields as read within the hour, since each reading costs the CRM company tokens. An error with the code NOT_CONNECTED, NEEDS_REAUTHORIZATION or CRM_UNAVAILABLE where they cannot be read.",
   })
   async fields(
     @Arg("entity", () => CrmEntityEnum, { description: "Whose fields." }) entity: MatchedEntity,

@@ -1,6 +1,6 @@
 import { HOUR_MS, Lately, MINUTE_MS } from "../../src/platform/clock";
 
-// Planted and seen red: what is live is answered from before; a failure holds as long as a list; a time ahead holds for ever;
+// Planted and seen red: what others have read since is not looked at; a failure holds as long as a list; a time ahead holds for ever;
 // who asks meanwhile asks anew.
 
 const START = Date.UTC(2026, 0, 5, 9);
@@ -15,7 +15,8 @@ function counted(answers: (string | Error)[]) {
     return answer;
   };
   return {
-    read: (ms: number, isLive?: boolean, what = "a") => lately.read(what, after(ms), ask, isLive),
+    read: (ms: number, newestMs?: number, what = "a") =>
+      lately.read(what, after(ms), newestMs === undefined ? null : after(newestMs), ask),
     ask: () => asked,
   };
 }
@@ -24,7 +25,7 @@ test("holds as long as its answer does, each for itself", async () => {
   const { read, ask } = counted(["one", "other", "two"]);
   expect(await read(0)).toBe("one");
   expect(await read(HOUR_MS - 1)).toBe("one");
-  expect(await read(1, false, "b")).toBe("other");
+  expect(await read(1, undefined, "b")).toBe("other");
   expect(await read(HOUR_MS)).toBe("two");
   expect(ask()).toBe(3);
 });
@@ -38,11 +39,12 @@ test("a failure holds for its own time, and one that is thrown for none", async 
   expect(await read(2 * HOUR_MS)).toBe("four");
 });
 
-test("what is live is read anew, and answers those after it", async () => {
+test("what others have read since is read anew, and what it was read with holds", async () => {
   const { read, ask } = counted(["one", "two"]);
-  await read(0);
-  expect(await read(1, true)).toBe("two");
-  expect(await read(2)).toBe("two");
+  await read(10);
+  expect(await read(20, 10)).toBe("one");
+  expect(await read(30, 25)).toBe("two");
+  expect(await read(40, 30)).toBe("two");
   expect(ask()).toBe(2);
 });
 
