@@ -4,7 +4,7 @@ import { CrmError } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
 import { AdvisoryLocks } from "../database/between-processes";
 import { SESSION_LIMITS, type SessionLimits } from "../database/session-limits";
-import { MINUTE_MS, SECOND_MS, timeLimit } from "../platform/clock";
+import { MINUTE_MS, msApart, SECOND_MS, timeLimit } from "../platform/clock";
 import type { Secret } from "../platform/keyring";
 import { inWork, workFields } from "../platform/work";
 import { ConnectionGoneError, NEEDS_REAUTHORIZATION, NeedsReauthorizationError, NOT_CONNECTED } from "./connection";
@@ -111,7 +111,7 @@ export class AccessTokens {
 
   #isFresh({ accessTokenAskedAt }: PresentAccess): boolean {
     // A clock that was far ahead when it was asked for says nothing of its age.
-    return Math.abs(this.parts.clock().getTime() - accessTokenAskedAt.getTime()) < FRESH_FOR_MS;
+    return msApart(accessTokenAskedAt, this.parts.clock()) < FRESH_FOR_MS;
   }
 
   #isOfUse(present: PresentAccess): boolean {

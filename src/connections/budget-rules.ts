@@ -1,6 +1,6 @@
 import type { CrmAnswer } from "../crm/http";
 import type { CrmBudgetRow } from "../entities/crm-company";
-import { DAY_MS, HOUR_MS } from "../platform/clock";
+import { DAY_MS, HOUR_MS, msApart } from "../platform/clock";
 
 /**
  * What calls are made for: the first lists of a connection; lists later, with the looks at what is gone; participants, and
@@ -160,7 +160,7 @@ function nextLook(state: BudgetState, now: Date): Date {
   const isCertain = limitedAt !== null && limitedAt.getTime() - dayBeganAt.getTime() > 2 * LOOK_EVERY_MS;
   if (isCertain && resetSeen && balanceOf(state) !== null) return dayEndsAt(state);
   const last = lookedAt ?? limitedAt;
-  if (last === null || Math.abs(now.getTime() - last.getTime()) >= LOOK_EVERY_MS) return now;
+  if (last === null || msApart(last, now) >= LOOK_EVERY_MS) return now;
   return new Date(last.getTime() + LOOK_EVERY_MS);
 }
 

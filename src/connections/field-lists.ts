@@ -3,7 +3,7 @@ import { MAX_TEXT } from "../crm/parsing/values";
 import type { CopyScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
 import { FieldListRow } from "../entities/crm-company";
-import { DAY_MS, HOUR_MS, MINUTE_MS } from "../platform/clock";
+import { DAY_MS, HOUR_MS, MINUTE_MS, msApart } from "../platform/clock";
 import type { Outcome } from "../platform/errors";
 import { cutText } from "../platform/safe-html";
 import { holdLiveCopy } from "./copies";
@@ -67,15 +67,12 @@ export function unknownIn(values: CustomFields, { types, names }: KnownFields): 
   });
 }
 
-/** A time that has not come is of a clock that was wrong. */
-const ageOf = (at: Date, now: Date) => Math.abs(now.getTime() - at.getTime());
-
 /** Whether a list was asked for so lately that it is not to be asked for again. */
-export const isAskedLately = (at: Date, now: Date): boolean => ageOf(at, now) < ASK_APART_MS;
+export const isAskedLately = (at: Date, now: Date): boolean => msApart(at, now) < ASK_APART_MS;
 
 /** Within it a label is taken for the option that had it: who writes many values pays for few lists. */
 const LABELS_HOLD_MS = MINUTE_MS;
-export const areLabelsOld = (readAt: Date, now: Date): boolean => ageOf(readAt, now) >= LABELS_HOLD_MS;
+export const areLabelsOld = (readAt: Date, now: Date): boolean => msApart(readAt, now) >= LABELS_HOLD_MS;
 
 /** How long a reading of a list, or its failure, answers others too. A refusal of the connection ends with what it speaks of. */
 export const sharedForMs = (list: Outcome<CrmField[], string>): number =>
@@ -85,7 +82,7 @@ export const sharedForMs = (list: Outcome<CrmField[], string>): number =>
 export function isFieldListDue(list: Pick<FieldListRow, "askedAt" | "readAt" | "wanted"> | null, now: Date): boolean {
   if (!list) return true;
   if (isAskedLately(list.askedAt, now)) return false;
-  return list.readAt === null || list.wanted.length > 0 || ageOf(list.readAt, now) >= READ_EVERY_MS;
+  return list.readAt === null || list.wanted.length > 0 || msApart(list.readAt, now) >= READ_EVERY_MS;
 }
 
 export function readFieldList({ tenantId, copyId, typed }: CopyScope, entity: CrmEntity): Promise<FieldListRow | null> {

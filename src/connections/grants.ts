@@ -6,7 +6,7 @@ import { OAuthError } from "../crm/oauth";
 import type { CrmCurrentUser } from "../crm/parsing/records";
 import type { Database, TenantScope } from "../database/database";
 import { CredentialRow, type ReauthorizationReason } from "../entities/connection";
-import { type Clock, DAY_MS, HOUR_MS } from "../platform/clock";
+import { type Clock, DAY_MS, HOUR_MS, msApart } from "../platform/clock";
 import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
 import { forEachLogged } from "../platform/work";
@@ -159,7 +159,7 @@ export class Grants {
     const { database, clock, logger } = this.parts;
     const now = clock();
     // A clock that was far ahead once must not end the looks.
-    if (Math.abs(now.getTime() - this.#lookedAt.getTime()) < LOOK_EVERY_MS) return;
+    if (msApart(this.#lookedAt, now) < LOOK_EVERY_MS) return;
     const idle = await database.acrossTenants<CopyRef>(
       `WITH idle AS MATERIALIZED (
          SELECT x.tenant_id, x.copy_id FROM credential x JOIN connection c ON c.tenant_id = x.tenant_id

@@ -29,6 +29,8 @@ export const MINUTE_MS = 60 * SECOND_MS;
 export const HOUR_MS = 60 * MINUTE_MS;
 export const DAY_MS = 24 * HOUR_MS;
 
+/** Milliseconds between them. As the age of what was noted: a time that has not come is of a clock that was wrong. */
+export const msApart = (at: Date, now: Date): number => Math.abs(now.getTime() - at.getTime());
 /** What takes much memory is remembered of so many, and no longer than an hour. */
 const LATELY = { max: 100, ttl: HOUR_MS, ttlAutopurge: true };
 
@@ -41,9 +43,8 @@ export class Lately<T> {
   /** @param newest when it was last read by anybody: what was read before is old */
   async read(what: string, now: Date, newest: Date | null | undefined, ask: (at: Date) => Promise<T>): Promise<T> {
     const before = this.#read.get(what);
-    // A time that has not come is of a clock that was wrong.
-    const isHeld = before && Math.abs(now.getTime() - before.at.getTime()) < before.holdsMs;
-    if (isHeld && !(newest && newest > before.at)) return before.answer;
+    const isOld = !before || msApart(before.at, now) >= before.holdsMs || (newest && newest > before.at);
+    if (!isOld) return before.answer;
     const reading = { at: now, holdsMs: Number.POSITIVE_INFINITY, answer: ask(now) };
     this.#read.set(what, reading);
     const answer = await reading.answer.catch((error: unknown) => {

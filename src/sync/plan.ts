@@ -2,7 +2,7 @@ import { PAGE_SIZE } from "../crm/api";
 import { ADDRESSES } from "../crm/calls";
 import type { SyncListRow, SyncPassRow } from "../entities/sync-list";
 import type { SyncKind, SyncResource } from "../entities/sync-run";
-import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../platform/clock";
+import { DAY_MS, HOUR_MS, MINUTE_MS, msApart, SECOND_MS } from "../platform/clock";
 import type { ListResource } from "./lists";
 
 /** The CRM's index lags its writes by seconds, its stamps by perhaps more: a list is asked for what changed so much before its watermark. */
@@ -92,7 +92,7 @@ export interface ListFacts {
 export function passesOf(facts: ListFacts, now: Date, staleAfterMs: number): PassKind[] {
   const { tellsChanges, list, wholeIsOpen, begunBefore, isDone } = facts;
   // A read that a clock ahead of its time has noted keeps nobody from reading.
-  const isStale = !list?.readAt || Math.abs(now.getTime() - list.readAt.getTime()) >= staleAfterMs;
+  const isStale = !list?.readAt || msApart(list.readAt, now) >= staleAfterMs;
   const readsChanges = isStale || begunBefore.size > 0 || !(wholeIsOpen || isDone);
   const passes: PassKind[] = [];
   if (tellsChanges && list?.watermark && readsChanges) passes.push("CHANGES");
@@ -117,7 +117,7 @@ export function rests({ inVainSince, begunAnewAt }: Anew, now: Date): boolean {
 export function mustWait({ walk, cursor, firstWalkEndedAt }: Place, now: Date): boolean {
   if (walk !== 2 || cursor !== null || firstWalkEndedAt === null) return false;
   // A clock that was far ahead then must not keep the second walk from ever beginning.
-  return Math.abs(now.getTime() - firstWalkEndedAt.getTime()) < WALKS_APART_MS;
+  return msApart(firstWalkEndedAt, now) < WALKS_APART_MS;
 }
 
 /** It has failed where it stands for long already: one that is long, and gets on, is none. */

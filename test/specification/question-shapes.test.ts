@@ -6,8 +6,8 @@ import { useService } from "../support/world";
 
 // Planted and seen red: a look-up by a property that its rows have not; a skipped field that is read all the same; what the
 // variables of an earlier query said is taken for what those of a later one say; a list of one size shown as one of another;
-// fields of another type looked up by rows that are none of it; ids
-// gathered each once, for which PostgreSQL sorts the page; a statement of more reads than PostgreSQL's functions take.
+// fields of another type looked up by rows that are none of it; ids gathered each once, for which PostgreSQL sorts the page; a
+// statement of more reads than PostgreSQL's functions take.
 
 const { world, simulator, database, service } = useService({ deals: 30, connected: ["acme"] });
 let counter: StatementCounter;
