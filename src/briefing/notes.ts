@@ -167,7 +167,7 @@ async function keep(database: Database, tenantId: number, copyId: number, notes:
 }
 
 /** SQL: the CRM company of the copy; read once in a statement. */
-export const COMPANY =
+const COMPANY =
   "(SELECT our_copy.crm_company_id FROM synced_copy our_copy WHERE our_copy.tenant_id = $1 AND our_copy.id = $2)";
 
 /**

@@ -122,7 +122,7 @@ export interface MatchedIds {
 }
 
 /** SQL: what one meeting made readable. Each by itself: of many at once, or joined, a kept plan goes through all of a large copy's. */
-export const readableBy = (meetingId: string) => `(SELECT * FROM matched_record t
+export const readableBy = (meetingId: string) => `(SELECT meeting_id, entity, crm_id FROM matched_record t
   WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.meeting_id = ${meetingId} OFFSET 0)`;
 
 /** All that meetings made readable, certain or not, held or not. */

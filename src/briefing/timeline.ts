@@ -30,7 +30,7 @@ const HELD = `SELECT m.id, coalesce(m.ends_at, m.starts_at) AS at, of_parent.per
     UNION ALL SELECT r.meeting_id, r.crm_id FROM matched_record r
     WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.entity = 'PERSON' AND r.crm_id = parent.person
   ) of_parent (meeting_id, person_id) CROSS JOIN LATERAL (
-    SELECT * FROM meeting t WHERE t.tenant_id = $1 AND t.id BETWEEN of_parent.meeting_id AND of_parent.meeting_id ORDER BY t.id) m
+    SELECT t.id, t.starts_at, t.ends_at FROM meeting t WHERE t.tenant_id = $1 AND t.id BETWEEN of_parent.meeting_id AND of_parent.meeting_id ORDER BY t.id) m
   WHERE coalesce(m.ends_at, m.starts_at) <= $5`;
 
 /** SQL: the first BUYER of a held meeting who is a known person; no row where it has no BUYER, or not that person any more. */
@@ -48,12 +48,14 @@ const MEETINGS = `(SELECT held.at, buyer.person_id, held.id FROM (${HELD} ORDER 
  */
 const NEWEST_FIRST = "ORDER BY at DESC, kind, crm_id DESC, meeting_id";
 
+/** SQL: what an activity has in a timeline, and what says when it took place. */
+const OF_ACTIVITY = "a.crm_id, a.person_id, a.happened_at, a.due_at, a.due_has_time, a.done_at, a.update_time";
 /**
  * SQL: the done activities of a parent, by the key that it has, that may be among its latest: of tens of thousands only these are
  * read. When they began the zone tells, but no later than half a day behind their order, and no sooner than so many of them.
  */
 const activitiesOf = (column: string, value: string) => {
-  const own = `SELECT a.* FROM activity a WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.${column} = ${value}`;
+  const own = `SELECT ${OF_ACTIVITY} FROM activity a WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.${column} = ${value}`;
   return `(${own} AND a.happened_at >= (
       SELECT CASE count(*) WHEN $4 THEN min(LEAST(${HAPPENED_AT}, ${HAPPENED_ON} - ${EARLIEST_BEGIN})) - ${EARLIEST_BEGIN} ELSE '-infinity' END
       FROM (${own} AND a.happened_at IS NOT NULL ORDER BY a.happened_at DESC LIMIT $4) a)
@@ -63,8 +65,12 @@ const ACTIVITIES = `(SELECT * FROM ${activitiesOf("deal_id", "parent.deal")} of_
   UNION ALL SELECT * FROM ${activitiesOf("person_id", "parent.person")} of_person)`;
 
 const LATEST = "ORDER BY parent_id DESC, add_time DESC, crm_id DESC";
-const notesOf = (column: string, value: string) => `SELECT ${column} AS parent_id, add_time, crm_id, person_id, content
-  FROM ${rowsOf("note", column, value, `t.${column} DESC, t.add_time DESC, t.crm_id DESC`)} one`;
+const notesOf = (
+  column: string,
+  value: string,
+) => `(SELECT ${column} AS parent_id, add_time, crm_id, person_id, content FROM note t
+    WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.${column} BETWEEN ${value} AND ${value}
+    ORDER BY t.${column} DESC, t.add_time DESC, t.crm_id DESC)`;
 /** SQL: the latest that are not ours, in the order of their index: of thousands only these are opened. */
 const NOTES = `(SELECT * FROM (
     ${notesOf("deal_id", "parent.deal")} UNION ALL ${notesOf("person_id", "parent.person")} ${LATEST} OFFSET 0) n

@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import { type Asked, NamedIds, type Read, type Row, rowsIn } from "./rows";
+import { type Asked, listOf, NamedIds, type Read, type Row, rowsIn } from "./rows";
 
 /** A piece of work, and the first read that it asks for at once; null: it asks for none. */
 export interface Begun<T> {
@@ -132,10 +132,10 @@ function compose(reads: readonly Read[], links: string, namesTenant: boolean): J
   let from = "";
   const found = reads.map((read, index) => {
     const { values, columnOf } = read.layout;
-    const rows = `coalesce(json_agg(json_build_array(${values})), '[]')`;
     const sql = `(${placing.placeIn(read, index)}) r`;
     const names = sources.get(read);
-    if (!names) return `(SELECT ${rows} FROM ${sql})`;
+    if (!names) return listOf(values, sql);
+    const rows = `coalesce(json_agg(json_build_array(${values})), '[]')`;
     const ids = [...names].map((name) => `array_agg(r."${columnOf(name)}") AS "${index} ${name}"`);
     const source = `(SELECT ${[`${rows} AS "${index}"`, ...ids]} FROM ${sql})`;
     from = from ? `(SELECT * FROM ${from} taken, LATERAL ${source} one OFFSET 0)` : source;

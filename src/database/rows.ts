@@ -64,9 +64,12 @@ export function requireShape(
 /** SQL: an instant in milliseconds since 1970. */
 export const ms = (instant: string) => `(date_part('epoch', ${instant}) * 1000)::bigint`;
 
+/** SQL: what a query of one column finds, as one JSON value. An aggregate would take PostgreSQL longer to set up. */
+export const gathered = (query: string) => `array_to_json(ARRAY(${query}))`;
+
 /** SQL: rows as one JSON value, each a list of these columns in their order. The last says from where. */
 export const listOf = (...columnsAndFrom: readonly string[]) =>
-  `(SELECT coalesce(json_agg(json_build_array(${columnsAndFrom.slice(0, -1)})), '[]') FROM ${columnsAndFrom.at(-1)})`;
+  gathered(`SELECT json_build_array(${columnsAndFrom.slice(0, -1)}) FROM ${columnsAndFrom.at(-1)}`);
 
 /**
  * SQL: the rows of a copy's table that have one value in a column, by the index that has it behind tenant and copy. As a

@@ -1,5 +1,5 @@
-import { listOf, ms, rowsOf, rowsOfEach } from "../../database/rows";
-import { COMPANY, isOurNote } from "../notes";
+import { gathered, listOf, ms, rowsOf, rowsOfEach } from "../../database/rows";
+import { isOurNote } from "../notes";
 import type { Judging } from "./silence-rows";
 import { MOST_AHEAD } from "./situation";
 
@@ -122,7 +122,7 @@ const endsOf = (
   SELECT 'NOTE', NULL, false, (${LATEST_NOTE}), NULL`;
 /** The latest, and the earliest since the deal was added, of those that count alike. */
 const endsOfContacts = (happened: string) =>
-  `SELECT coalesce(json_agg(json_build_array(e.kind, e.type, e.with_person, e.latest, e.earliest)), '[]') FROM (${endsOf(happened)}) e`;
+  listOf("e.kind", "e.type", "e.with_person", "e.latest", "e.earliest", `(${endsOf(happened)}) e`);
 
 const OF_MEETINGS = `SELECT m.id, m.starts_at, coalesce(m.ends_at, m.starts_at) AS ends_at FROM ${rowsOf("meeting_match", "deal_id", "d.crm_id")} mm
   CROSS JOIN LATERAL (SELECT * FROM meeting t
@@ -134,29 +134,28 @@ const WITH_BUYER = `(SELECT count(*) > 0 FROM meeting_attendee b
     WHERE b.tenant_id = $1 AND b.meeting_id = m.id AND b.side = 'BUYER')`;
 
 /** Those ahead, and the latest held one with a buyer. */
-const MEETINGS = `WITH matched AS MATERIALIZED (${OF_MEETINGS}) SELECT coalesce(json_agg(json_build_object('meetingId', m.id, 'startsAt', ${ms("m.starts_at")},
-    'endsAt', ${ms("m.ends_at")}, 'withBuyer', m.with_buyer)), '[]')
+const MEETINGS = gathered(`WITH matched AS MATERIALIZED (${OF_MEETINGS})
+  SELECT json_build_object('meetingId', m.id, 'startsAt', ${ms("m.starts_at")}, 'endsAt', ${ms("m.ends_at")}, 'withBuyer', m.with_buyer)
   FROM (SELECT m.*, ${WITH_BUYER} AS with_buyer
         FROM (SELECT * FROM matched WHERE ends_at > $3 ORDER BY starts_at, id LIMIT ${MOST_AHEAD}) m
         UNION ALL
-        (SELECT m.*, true FROM (SELECT * FROM matched WHERE ends_at <= $3 ORDER BY ends_at DESC, id) m WHERE ${WITH_BUYER} LIMIT 1)) m`;
+        (SELECT m.*, true FROM (SELECT * FROM matched WHERE ends_at <= $3 ORDER BY ends_at DESC, id) m WHERE ${WITH_BUYER} LIMIT 1)) m`);
 
 /** With and without a time: of those that may be ahead the first and the last of each half month, and the first of those before. */
-const plannedOf = (
-  planned: string,
-) => `SELECT coalesce(json_agg(json_build_array(p.whole_day, p.first, CASE WHEN p.part IS NOT NULL THEN p.last END)), '[]')
+const plannedOf = (planned: string) =>
+  gathered(`SELECT json_build_array(p.whole_day, p.first, CASE WHEN p.part IS NOT NULL THEN p.last END)
   FROM (SELECT u.whole_day, u.part, ${earliest("u.crm_id", "u.due_at")} AS first, ${latest("u.crm_id", "u.due_at")} AS last
         FROM (SELECT a.crm_id, a.due_at, NOT a.due_has_time AS whole_day,
                 CASE WHEN a.due_at > $3 - ${LAST_END_OF_DAY} THEN floor(date_part('epoch', a.due_at) / ${APART_SECONDS}) END AS part
               FROM ${rowsOf("activity", "deal_id", "d.crm_id")} a
               WHERE ${planned} AND NOT a.done AND a.due_at IS NOT NULL) u
-        GROUP BY u.whole_day, u.part ORDER BY u.part NULLS FIRST LIMIT ${MOST_AHEAD}) p`;
+        GROUP BY u.whole_day, u.part ORDER BY u.part NULLS FIRST LIMIT ${MOST_AHEAD}) p`);
 
 /** SQL over `deals`: by deal what others say of it, looked up. */
 const foundOf = ({ happened, planned }: typeof BY_INDEX) =>
   listOf(
     "d.crm_id",
-    `json_build_object('contacts', (${endsOfContacts(happened)}), 'meetings', (${MEETINGS}), 'planned', (${plannedOf(planned)}), 'hasMail',
+    `json_build_object('contacts', ${endsOfContacts(happened)}, 'meetings', ${MEETINGS}, 'planned', ${plannedOf(planned)}, 'hasMail',
     coalesce(mails.incoming, mails.outgoing) IS NOT NULL OR mails.keeps_first, 'hasFirstMail', ${KEEPS_THE_FIRST},
     'firstMailLeft', d.first_mail_person_id IS NOT NULL AND NOT mails.keeps_first)`,
     `deals d ${WITH_MAILS}`,
@@ -171,14 +170,14 @@ export const keptOf = ({ kept }: Judging) => listOf("s.deal_id", "s.of_others", 
 const SKEW = "interval '1 minute'";
 /** A write whose answer was lost may still take effect for so long. */
 const LATE_EFFECT = "interval '3 minutes'";
+const OF_WRITE = "deal_id, crm_company_id, state, error_code, deal_updated_before, requested_at, sent_at, settled_at";
 const writesTo = (table: string) => `
   SELECT w.deal_id, w.deal_updated_before AS before, w.requested_at - ${SKEW} AS opens,
     CASE WHEN w.settled_at = w.sent_at THEN w.sent_at ELSE coalesce(w.sent_at, w.requested_at) + ${LATE_EFFECT} END + ${SKEW} AS closes
-  FROM unnest(known.rotting) AS one (id) CROSS JOIN LATERAL (
-    SELECT * FROM ${table} t WHERE t.tenant_id = $1 AND t.deal_id BETWEEN one.id AND one.id ORDER BY t.deal_id) w
-  WHERE w.crm_company_id = ${COMPANY} AND (w.state <> 'FAILED' OR w.error_code = 'NOT_APPLIED')`;
+  FROM (SELECT ${OF_WRITE} FROM ${table} t WHERE t.tenant_id = $1 AND t.deal_id BETWEEN one.id AND one.id ORDER BY t.deal_id) w
+  WHERE w.crm_company_id = known.company AND (w.state <> 'FAILED' OR w.error_code = 'NOT_APPLIED')`;
 /** SQL: by deal each {@link OurWrite} to the deals `known.rotting`: only where a stage rots does it matter who changed a deal. */
 export const OUR_WRITES = listOf(
   ...["w.deal_id", `json_build_array(${[ms("w.before"), ms("w.opens"), ms("w.closes")]})`],
-  `(${writesTo("note_write")} UNION ALL ${writesTo("field_write")}) w`,
+  `unnest(known.rotting) AS one (id) CROSS JOIN LATERAL (${writesTo("note_write")} UNION ALL ${writesTo("field_write")}) w`,
 );

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { LISTS, type ListState, oldestOf } from "../../connections/completeness";
 import { PUSHES } from "../../connections/journal";
 import type { CopyScope } from "../../database/database";
-import { type Ids, listOf, ms, NamedIds, rowsOfEach, type Shape } from "../../database/rows";
+import { gathered, type Ids, listOf, ms, NamedIds, rowsOfEach, type Shape } from "../../database/rows";
 import type { Standards } from "../../entities/silence";
 import { DEAL, DEAL_COLUMNS, FOUND, FOUND_BY_DEAL, keptOf, OUR_WRITES } from "./fact-rows";
 import type { CopyFacts, DealFacts } from "./facts";
@@ -142,12 +142,12 @@ function statementOf(judging: Judging, ofOthers: string): string {
   return `WITH ${taken.map((part) => `${part}, `).join("")}deals AS MATERIALIZED (
        SELECT ${DEAL_COLUMNS} FROM ${of("deal", "crm_id", "$4::bigint[]")} d WHERE ${which}
      ), known AS MATERIALIZED (
-       SELECT c.created_at, j.standards, j.coming, ${ofDeals("crm_id")} AS ids, ${rottingIds} AS rotting FROM synced_copy c
+       SELECT c.created_at, c.crm_company_id AS company, j.standards, j.coming, ${ofDeals("crm_id")} AS ids, ${rottingIds} AS rotting FROM synced_copy c
        LEFT JOIN judged_copy j ON j.tenant_id = $1 AND j.copy_id = c.id WHERE c.tenant_id = $1 AND c.id = $2)
      SELECT ${DEAL} AS deals, ${ofOthers} AS "ofOthers", ${listOf("p.deal_id", ms("p.seen_at"), PUSHES)} AS pushes,
        ${writes} AS writes,
-       (SELECT coalesce(json_agg(u.crm_id), '[]') FROM crm_user u
-         WHERE u.tenant_id = $1 AND u.copy_id = $2 AND u.crm_id = ANY (${ofDeals("owner_id")}) AND NOT u.active) AS inactive,
+       ${gathered(`SELECT u.crm_id FROM crm_user u
+         WHERE u.tenant_id = $1 AND u.copy_id = $2 AND u.crm_id = ANY (${ofDeals("owner_id")}) AND NOT u.active`)} AS inactive,
        ${listOf("g.crm_id", ms("g.since"), gaps)} AS unanswered,
        ${listOf("r.deal_id", ms("r.since"), rejected)} AS unreadable,
        ${LISTS} AS lists,
