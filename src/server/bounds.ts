@@ -65,6 +65,11 @@ export const LATE_LOOK_MS = 5 * SECOND_MS;
 /** A connection on which nothing moves for so long is cut: nobody reads the answer. A mutation may think for two minutes. */
 export const STILL_MS = 5 * MINUTE_MS;
 
+/** How long a server that ends asks clients to take a new connection elsewhere, before the listening ends. */
+export const LEAVE_MS = SECOND_MS;
+/** A request still at work so long after is cut off: a mutation's calls to the CRM have their own 30 seconds. */
+export const FINISH_MS = MINUTE_MS;
+
 /** Why a connection was refused or ended: the label of a metric. */
 export type EndReason =
   /** It gave way to a newer one. */

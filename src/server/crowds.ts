@@ -172,6 +172,10 @@ export class Crowds {
     return true;
   }
 
+  hasInHand(socket: Duplex): boolean {
+    return this.#inHand.has(socket);
+  }
+
   arrive(request: IncomingMessage, socket: Duplex): Arrival {
     const address = this.addresses.of(request);
     this.#waiting.enter(address, socket);

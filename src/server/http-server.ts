@@ -85,7 +85,7 @@ export async function createHttpServer(parts: HttpServerParts): Promise<HttpServ
   await addUninstalls(fastify, parts.uninstalls);
   await addFront(fastify, parts, page);
   const closeSockets = addSocketServer(fastify.server, crowds, parts);
-  const close = () => draining.finish(closeSockets);
+  const close = () => draining.finish(closeSockets, crowds);
   return { listen: (host, port) => listen(fastify, host, port, "PORT"), close };
 }
 

@@ -13,13 +13,9 @@ import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { readFreshness } from "../sync/schedule-rows";
 import { countUnsettled } from "../writeback/look-ups";
-import { LISTEN_BACKLOG } from "./bounds";
+import { FINISH_MS, HEADERS_WAIT_MS, LEAVE_MS, LISTEN_BACKLOG } from "./bounds";
+import type { Crowds } from "./crowds";
 import { errorOf } from "./errors";
-
-/** How long answers ask clients to take a new connection elsewhere, before the listening ends. */
-export const LEAVE_MS = 1_000;
-/** A request still at work after this long is cut off: a mutation's calls to the CRM have their own 30 seconds. */
-export const FINISH_MS = 60_000;
 
 export class ServerStartError extends ServiceError {
   readonly code = "SERVER_START_FAILED";
@@ -63,14 +59,17 @@ export class Draining {
   }
 
   /** @param besides ends what else holds connections, while requests are waited for */
-  async finish(besides: () => Promise<void>): Promise<void> {
+  async finish(besides: () => Promise<void>, crowds: Crowds): Promise<void> {
     this.#begun = true;
     await sleep(LEAVE_MS);
-    const cut = setTimeout(() => this.fastify.server.closeAllConnections(), FINISH_MS);
-    // A browser opens some in advance, and Node takes those for requests in hand, which it gives no time limit any more.
+    // Node takes half a header for a request in hand, and what a browser opens in advance, and gives both no time limit any more.
     for (const socket of this.#sockets) if (socket.bytesRead === 0) socket.destroy();
+    const late = setTimeout(() => {
+      for (const socket of this.#sockets) if (!crowds.hasInHand(socket)) socket.destroy();
+    }, HEADERS_WAIT_MS);
+    const cut = setTimeout(() => this.fastify.server.closeAllConnections(), FINISH_MS);
     await Promise.all([this.fastify.close(), besides()]);
-    clearTimeout(cut);
+    for (const timer of [late, cut]) clearTimeout(timer);
   }
 }
 

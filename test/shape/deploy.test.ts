@@ -4,7 +4,8 @@ import { parse, parseAllDocuments } from "yaml";
 import { COMMANDS } from "../../src/operator/commands";
 import { VARIABLES } from "../../src/platform/config";
 import { createMetrics } from "../../src/platform/metrics";
-import { beginSeries, FINISH_MS, LEAVE_MS } from "../../src/server/serving";
+import { FINISH_MS, LEAVE_MS } from "../../src/server/bounds";
+import { beginSeries } from "../../src/server/serving";
 
 // Seen red with: a pod that refuses at once what is still sent to it; a series that comes with its first event; a metric, a probe, a variable that do not exist; a job that may write to its file system; an alert left out.
 
