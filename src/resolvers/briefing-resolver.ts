@@ -103,7 +103,8 @@ export class BriefingResolver {
   }
 
   @FieldResolver(() => [Interaction], {
-    description: "The latest interactions with the attendees and about the meeting's deal, newest first.",
+    description:
+      "The latest interactions with the attendees and about the meeting's deal, newest first. An attendee's activities and notes that name no deal, or another, are among them; they count for the silence of the deal that they name, and mails for that of each deal of their person.",
   })
   @LooksUp<MeetingRow, Sized>(({ id }, reads, { first }) => lookUpTimeline(id, reads, nestedSize(first ?? 10)))
   timeline(

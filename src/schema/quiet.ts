@@ -72,7 +72,8 @@ export class QuietReason {
 }
 
 @ObjectType({
-  description: "Whether a deal has gone quiet, judged from contact with the buyer, never from our own writes.",
+  description:
+    "Whether a deal has gone quiet, judged from contact with the buyer, never from our own writes: from mails with its people, and activities, notes and meetings that are about it.",
 })
 export class QuietSignal {
   @Field(() => QuietVerdictEnum, { description: "How quiet it has gone." })
