@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { GraphQLError, type GraphQLFormattedError } from "graphql";
 import { CloseCode } from "graphql-ws";
 import { DeadlineError, heldUpOf, needsOperator } from "../database/errors";
@@ -151,3 +152,15 @@ const isCoded = (error: unknown): error is GraphQLError =>
 
 const bounded = (message: string): string =>
   message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}...` : message;
+
+/** As GraphQL over HTTP has it. Preflights and upgrades do not get here. */
+export function refuseOtherMethods(scope: FastifyInstance): void {
+  const { message, extensions } = errorOf("METHOD_NOT_ALLOWED", "Send operations by POST.");
+  // Before a body is looked at, which may be anything.
+  const onRequest = async (_request: FastifyRequest, reply: FastifyReply) =>
+    reply
+      .code(405)
+      .header("allow", "POST")
+      .send({ errors: [{ message, extensions }] });
+  scope.route({ method: ["GET", "PUT", "PATCH", "DELETE"], url: "", onRequest, handler: onRequest });
+}

@@ -19,11 +19,11 @@ import { createOperationContext, type OperationContext, type Services } from "..
 import { HEADERS_WAIT_MS, LATE_LOOK_MS, REQUEST_WAIT_MS, STILL_MS } from "./bounds";
 import { ClientAddresses, Crowds } from "./crowds";
 import type { Sent } from "./documents";
-import { type ErrorCode, errorOf } from "./errors";
+import { type ErrorCode, errorOf, refuseOtherMethods } from "./errors";
 import { COST_HEADER } from "./limits";
 import { type Answer, Operations } from "./operations";
 import { addFront, type FrontParts, Page } from "./pages";
-import { addHealth, addUninstalls, Draining, listen, refuseOtherMethods, type UninstallRoute } from "./serving";
+import { addHealth, addUninstalls, Draining, listen, type UninstallRoute } from "./serving";
 import { addSocketServer } from "./socket-server";
 
 /** A document with its variables; meetings with hundreds of attendees stay far below. */

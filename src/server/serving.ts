@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import Fastify, { type FastifyInstance } from "fastify";
 import type { Gauge } from "prom-client";
 import { readBudgetTotals } from "../connections/budget";
 import type { UninstallOutcome, Uninstalls } from "../connections/disconnecting";
@@ -15,7 +15,6 @@ import { readFreshness } from "../sync/schedule-rows";
 import { countUnsettled } from "../writeback/look-ups";
 import { FINISH_MS, HEADERS_WAIT_MS, LEAVE_MS, LISTEN_BACKLOG } from "./bounds";
 import type { Crowds } from "./crowds";
-import { errorOf } from "./errors";
 
 export class ServerStartError extends ServiceError {
   readonly code = "SERVER_START_FAILED";
@@ -42,15 +41,19 @@ export async function listen(fastify: FastifyInstance, host: string, port: numbe
  */
 export class Draining {
   #begun = false;
-  readonly #sockets = new Set<Socket>();
+  /** With the bytes that each had sent when its last answer was out. */
+  readonly #sockets = new Map<Socket, number>();
 
   constructor(private readonly fastify: FastifyInstance) {
     fastify.server.on("connection", (socket) => {
-      this.#sockets.add(socket);
+      this.#sockets.set(socket, 0);
       socket.once("close", () => this.#sockets.delete(socket));
     });
     fastify.addHook("onSend", async (_request, reply) => {
       if (this.#begun) reply.header("connection", "close");
+    });
+    fastify.addHook("onResponse", async ({ raw: { socket } }) => {
+      if (this.#sockets.has(socket)) this.#sockets.set(socket, socket.bytesRead);
     });
   }
 
@@ -62,14 +65,22 @@ export class Draining {
   async finish(besides: () => Promise<void>, crowds: Crowds): Promise<void> {
     this.#begun = true;
     await sleep(LEAVE_MS);
-    // Node takes half a header for a request in hand, and what a browser opens in advance, and gives both no time limit any more.
-    for (const socket of this.#sockets) if (socket.bytesRead === 0) socket.destroy();
+    const { server } = this.fastify;
+    let mayBeSending = true;
+    const endFree = () => {
+      for (const [socket, known] of this.#sockets) {
+        if (!crowds.hasInHand(socket) && !(mayBeSending && socket.bytesRead > known)) socket.destroy();
+      }
+    };
+    // Node ends also those whose answer is still on its way out, and gives half a header no time limit any more.
+    server.closeIdleConnections = endFree;
     const late = setTimeout(() => {
-      for (const socket of this.#sockets) if (!crowds.hasInHand(socket)) socket.destroy();
+      mayBeSending = false;
     }, HEADERS_WAIT_MS);
-    const cut = setTimeout(() => this.fastify.server.closeAllConnections(), FINISH_MS);
+    const looks = setInterval(endFree, SECOND_MS);
+    const cut = setTimeout(() => server.closeAllConnections(), FINISH_MS);
     await Promise.all([this.fastify.close(), besides()]);
-    for (const timer of [late, cut]) clearTimeout(timer);
+    for (const timer of [late, looks, cut]) clearTimeout(timer);
   }
 }
 
@@ -93,18 +104,6 @@ export function addHealth(
       return reply.code(503).send({ status: "not ready" });
     }
   });
-}
-
-/** As GraphQL over HTTP has it. Preflights and upgrades do not get here. */
-export function refuseOtherMethods(scope: FastifyInstance): void {
-  const { message, extensions } = errorOf("METHOD_NOT_ALLOWED", "Send operations by POST.");
-  // Before a body is looked at, which may be anything.
-  const onRequest = async (_request: FastifyRequest, reply: FastifyReply) =>
-    reply
-      .code(405)
-      .header("allow", "POST")
-      .send({ errors: [{ message, extensions }] });
-  scope.route({ method: ["GET", "PUT", "PATCH", "DELETE"], url: "", onRequest, handler: onRequest });
 }
 
 /** The CRM's few ids; whoever sends more is not the CRM. */
