@@ -188,7 +188,7 @@ export function readConfig(env: NodeJS.ProcessEnv = environmentOfProcess()) {
       clientId: value.CRM_CLIENT_ID,
       clientSecret: new Secret(value.CRM_CLIENT_SECRET),
       redirectUrl: value.CRM_REDIRECT_URL,
-      /** Requests in flight per connection. */
+      /** Requests for participants in flight in one run. */
       concurrency: value.CRM_CONCURRENCY,
     },
     auth: {

@@ -29,7 +29,10 @@ export class Viewer {
   @Field(() => String, { nullable: true, description: "As the token has it; null where it has none." })
   email!: string | null;
 
-  @Field(() => Boolean, { description: "Whether this viewer may connect, re-authorize, map fields and disconnect." })
+  @Field(() => Boolean, {
+    description:
+      "Whether this viewer may connect, re-authorize and map fields. Disconnecting is open to owners and admins on any plan.",
+  })
   canManageConnection!: boolean;
 
   @Field(() => RefusalCodeEnum, {

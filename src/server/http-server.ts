@@ -183,10 +183,11 @@ function answerType(accept = JSON_TYPE): string {
 function answerInFormOfGraphQL(logger: Logger) {
   return (error: FastifyError, { routeOptions, headers }: FastifyRequest, reply: FastifyReply) => {
     const status = error.statusCode ?? 500;
-    if (status >= 500) logger.error({ err: error }, "a request failed outside of its operation");
+    const errorId = status >= 500 ? randomUUID() : undefined;
+    if (errorId) logger.error({ errorId, err: error }, "a request failed outside of its operation");
     const other: CodeAndWords = status < 500 ? ["BAD_REQUEST", error.message] : FAILED;
     const [code, message] = refusedBodies(routeOptions.bodyLimit)[status] ?? other;
-    const body = { errors: [{ message, extensions: { code } }] };
+    const body = { errors: [{ message, extensions: { code, errorId } }] };
     return reply.code(status).type(answerType(headers.accept)).send(body);
   };
 }

@@ -1,6 +1,7 @@
 import { trace } from "@opentelemetry/api";
 import {
   execute,
+  type FieldNode,
   type FormattedExecutionResult,
   type GraphQLError,
   type GraphQLSchema,
@@ -112,9 +113,12 @@ export class Operations {
 /** Characters of an operation's name in a log line or a span; a caller may send one as long as a body. */
 const MAX_NAME = 100;
 
-/** What people wait for before a meeting is measured apart. */
-function asksForBriefing({ selectionSet }: OperationDefinitionNode): boolean {
-  return selectionSet.selections.some((field) => field.kind === Kind.FIELD && field.name.value === "briefing");
+/** What people wait for before a meeting is measured apart: `briefing`, and a meeting's own. */
+function asksForBriefing({ selectionSet }: OperationDefinitionNode | FieldNode): boolean {
+  return (selectionSet?.selections ?? []).some((field) => {
+    if (field.kind !== Kind.FIELD) return false;
+    return field.name.value === "briefing" || (field.name.value === "meeting" && asksForBriefing(field));
+  });
 }
 
 function refusalOf({ operation }: OperationDefinitionNode): GraphQLError | null {

@@ -6,7 +6,7 @@ import { MAIN_LISTS, SyncListRow, SyncPassRow } from "../entities/sync-list";
 import { SYNC_RESOURCES, type SyncKind, type SyncResource, SyncRunRow } from "../entities/sync-run";
 import { isRemovable } from "./lists";
 import { askWhole, makeLists } from "./passes";
-import { type Lists, REFRESH_AFTER_MS, REFRESH_BEFORE_MS } from "./plan";
+import { type Lists, REFRESH_AFTER_MS, REFRESH_BEFORE_MS, SLOW } from "./plan";
 import { enqueueSync } from "./runs";
 
 /** What is read anew before a meeting; its records are asked for by their ids besides. */
@@ -168,7 +168,7 @@ export async function enqueueRun(
 }
 
 export interface Freshness {
-  /** How old what is known of the list is that was read least lately; null: none was read to its end yet. */
+  /** How old what is known of the list is that was read least lately, those aside that are seldom read; null: none was read to its end yet. */
   oldestSeconds: number | null;
   /** For how long the oldest authorization has had a list that was never read to its end; 0: there is none. */
   firstSeconds: number;
@@ -177,11 +177,11 @@ export interface Freshness {
 /** Of all working connections. Who authorizes again begins anew: what is old in such a copy is no fault of the sync. */
 export async function readFreshness(database: Database): Promise<Freshness | null> {
   const [freshness] = await database.acrossTenants<Freshness>(
-    `SELECT extract(epoch FROM now() - min(l.watermark))::float8 AS "oldestSeconds",
+    `SELECT extract(epoch FROM now() - min(l.watermark) FILTER (WHERE l.resource <> ALL ($2)))::float8 AS "oldestSeconds",
        coalesce(extract(epoch FROM now() - min(c.connected_at) FILTER (WHERE l.watermark IS NULL)), 0)::float8 AS "firstSeconds"
      FROM sync_list l JOIN connection c ON c.tenant_id = l.tenant_id AND c.copy_id = l.copy_id
      WHERE c.state = 'CONNECTED' AND l.resource = ANY ($1)`,
-    [MAIN_LISTS],
+    [MAIN_LISTS, [...SLOW]],
     { oldestSeconds: "number", firstSeconds: "number" },
   );
   return freshness ?? null;
