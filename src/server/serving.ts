@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import Fastify, { type FastifyInstance } from "fastify";
 import type { Gauge } from "prom-client";
 import { readBudgetTotals } from "../connections/budget";
@@ -64,23 +64,25 @@ export class Draining {
   /** @param besides ends what else holds connections, while requests are waited for */
   async finish(besides: () => Promise<void>, crowds: Crowds): Promise<void> {
     this.#begun = true;
-    await sleep(LEAVE_MS);
-    const { server } = this.fastify;
-    let mayBeSending = true;
-    const endFree = () => {
-      for (const [socket, known] of this.#sockets) {
-        if (!crowds.hasInHand(socket) && !(mayBeSending && socket.bytesRead > known)) socket.destroy();
-      }
+    const headersBy = performance.now() + LEAVE_MS + HEADERS_WAIT_MS;
+    let seen = new Map<Socket, number>();
+    // What was free at the look before as well: on one whose answer has just ended the next request may be on its way.
+    const look = () => {
+      const isFree = (socket: Socket, known: number) => socket.bytesRead <= known || performance.now() > headersBy;
+      const free = [...this.#sockets].filter(([one, known]) => !crowds.hasInHand(one) && isFree(one, known));
+      for (const [socket] of free) if (seen.get(socket) === socket.bytesRead) socket.destroy();
+      seen = new Map(free.map(([socket]) => [socket, socket.bytesRead]));
     };
+    look();
+    await sleep(LEAVE_MS);
     // Node ends also those whose answer is still on its way out, and gives half a header no time limit any more.
-    server.closeIdleConnections = endFree;
-    const late = setTimeout(() => {
-      mayBeSending = false;
-    }, HEADERS_WAIT_MS);
-    const looks = setInterval(endFree, SECOND_MS);
-    const cut = setTimeout(() => server.closeAllConnections(), FINISH_MS);
+    this.fastify.server.closeIdleConnections = look;
+    // When what has come is read.
+    const looks = setInterval(() => setImmediate(look), SECOND_MS);
+    const cut = setTimeout(() => this.fastify.server.closeAllConnections(), FINISH_MS);
+    await nextTurn();
     await Promise.all([this.fastify.close(), besides()]);
-    for (const timer of [late, looks, cut]) clearTimeout(timer);
+    for (const timer of [looks, cut]) clearTimeout(timer);
   }
 }
 

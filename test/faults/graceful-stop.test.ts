@@ -1,14 +1,10 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { connect as openSocket } from "node:net";
-import { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
-import Fastify from "fastify";
 import { Pool } from "undici";
 import WebSocket from "ws";
 import { MINUTE_MS } from "../../src/platform/clock";
-import { ClientAddresses, Crowds } from "../../src/server/crowds";
-import { Draining } from "../../src/server/serving";
 import { tokenFor } from "../support/actors";
 import { RawPeer } from "../support/frames";
 import { startProgram } from "../support/processes";
@@ -23,8 +19,6 @@ const STOPS = process.env.DEEP ? 20 : 2;
 const CLIENTS = 12;
 /** How long clients send before the signal: a random moment of their work. */
 const LOAD_MS = 400;
-/** More than the system takes of an answer by itself. */
-const MANY_BYTES = 9_000_000;
 
 const { world, simulator, database } = useCrm({ deals: 10 });
 
@@ -116,36 +110,6 @@ test.each([
     const began = performance.now();
     await service.stop();
     await closed;
-    expect(performance.now() - began).toBeLessThan(30_000);
-  },
-  90_000,
-);
-
-// Seen red: of 9 MB came 4, which the system had taken; and the connection of a streamed answer was waited for, for a minute.
-test.each([
-  ["an answer", () => Buffer.alloc(MANY_BYTES)],
-  ["a streamed answer", () => Readable.from([Buffer.alloc(MANY_BYTES)])],
-])(
-  "%s that is on its way out when the listening ends arrives whole, and its connection ends with it",
-  async (_what, answer) => {
-    const fastify = Fastify({ forceCloseConnections: "idle" });
-    const draining = new Draining(fastify);
-    const crowds = new Crowds(new ClientAddresses([]), () => undefined);
-    crowds.watch(fastify);
-    fastify.get("/", async (_request, reply) => reply.send(answer()));
-    const reader = openSocket(Number(new URL(await fastify.listen({ port: 0 })).port), "127.0.0.1");
-    reader.pause().write("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
-    await sleep(500);
-    const began = performance.now();
-    const finished = draining.finish(async () => undefined, crowds);
-    await sleep(3_000);
-    let bytes = 0;
-    reader.on("data", (chunk) => {
-      bytes += chunk.length;
-    });
-    reader.resume();
-    await Promise.all([once(reader, "close"), finished]);
-    expect(bytes).toBeGreaterThan(MANY_BYTES);
     expect(performance.now() - began).toBeLessThan(30_000);
   },
   90_000,

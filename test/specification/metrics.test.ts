@@ -67,8 +67,12 @@ test("a first list that does not end is told by how long it goes on, beside the 
   expect(await goesOn()).toBeGreaterThan(25_000);
   expect(await metric("sync_oldest_watermark_seconds")).toBeLessThan(600);
   // Seen red: users are read every four hours, and were told as a stale copy for the second two.
-  await database.query("UPDATE sync_list SET watermark = watermark - interval '3 hours' WHERE resource = 'USERS'");
+  const ageOf = (resource: string) =>
+    database.query("UPDATE sync_list SET watermark = watermark - interval '3 hours' WHERE resource = $1", [resource]);
+  await ageOf("USERS");
   expect(await metric("sync_oldest_watermark_seconds")).toBeLessThan(600);
+  await ageOf("NOTES");
+  expect(await metric("sync_oldest_watermark_seconds")).toBeGreaterThan(10_000);
   mend();
   await syncAgain(service, database, { tenant: "globex", role: "owner" });
   expect(await goesOn()).toBe(0);
