@@ -83,7 +83,7 @@ export async function readQueueState(database: Database): Promise<QueueState> {
        coalesce(extract(epoch FROM now() - min(run_at) FILTER (WHERE waits)), 0)::float8 AS "oldestSeconds",
        coalesce(extract(epoch FROM now() - min(run_at) FILTER (WHERE locked_at IS NOT NULL)), 0)::float8 AS "inHandSeconds",
        count(*) FILTER (WHERE locked_at IS NULL AND attempts >= max_attempts AND key IS NOT NULL)::int AS "givenUp"
-     FROM (SELECT *, locked_at IS NULL AND attempts < max_attempts AS waits FROM graphile_worker.jobs) j WHERE run_at <= now()`,
+     FROM (SELECT *, run_at <= now() AND locked_at IS NULL AND attempts < max_attempts AS waits FROM graphile_worker.jobs) j`,
     [],
     { waiting: "number", oldestSeconds: "number", inHandSeconds: "number", givenUp: "number" },
   );

@@ -6,7 +6,7 @@ import { readBudgetTotals } from "../connections/budget";
 import type { UninstallOutcome, Uninstalls } from "../connections/disconnecting";
 import type { Database } from "../database/database";
 import { readQueueState } from "../database/jobs";
-import { SYNC_KINDS, SYNC_RESOURCES } from "../entities/sync-run";
+import { SYNC_ERROR_CODES, SYNC_KINDS, SYNC_RESOURCES } from "../entities/sync-run";
 import { SECOND_MS } from "../platform/clock";
 import { codeOf, messageOf, ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
@@ -169,12 +169,12 @@ export function beginSeries(metrics: Metrics): void {
   const { operations, syncRuns, syncRecords, tokenRenewals, crmWrites } = metrics;
   for (const kind of ["query", "briefing", "mutation", "none"])
     operations.zero({ kind, outcome: "INTERNAL_SERVER_ERROR" });
-  for (const kind of SYNC_KINDS) syncRuns.inc({ kind, outcome: "INTERNAL" }, 0);
+  for (const outcome of ["SUCCEEDED", "MISCONFIGURED", ...SYNC_ERROR_CODES])
+    for (const kind of SYNC_KINDS) syncRuns.inc({ kind, outcome }, 0);
   for (const resource of SYNC_RESOURCES) syncRecords.inc({ resource, outcome: "rejected" }, 0);
   for (const outcome of ["INVALID_GRANT", "MISCONFIGURED", "OUTAGE", "UNKNOWN"]) tokenRenewals.inc({ outcome }, 0);
-  for (const kind of ["note", "field"]) {
-    for (const state of ["FAILED", "UNKNOWN"]) crmWrites.inc({ kind, state }, 0);
-  }
+  for (const kind of ["note", "field"])
+    for (const state of ["WRITTEN", "FAILED", "UNKNOWN"]) crmWrites.inc({ kind, state }, 0);
   metrics.uninstallCallbacks.inc({ outcome: "REFUSED" }, 0);
   metrics.connectionsEnded.inc({ reason: "crowded" }, 0);
 }

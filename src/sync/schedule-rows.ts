@@ -174,13 +174,16 @@ export interface Freshness {
   firstSeconds: number;
 }
 
-/** Of all working connections. Who authorizes again begins anew: what is old in such a copy is no fault of the sync. */
+/**
+ * Of all working connections. Who authorizes again begins anew: what is old in such a copy is no fault of the sync, nor is what a
+ * company's closed account keeps from it.
+ */
 export async function readFreshness(database: Database): Promise<Freshness | null> {
   const [freshness] = await database.acrossTenants<Freshness>(
     `SELECT extract(epoch FROM now() - min(l.watermark) FILTER (WHERE l.resource <> ALL ($2)))::float8 AS "oldestSeconds",
        coalesce(extract(epoch FROM now() - min(c.connected_at) FILTER (WHERE l.watermark IS NULL)), 0)::float8 AS "firstSeconds"
      FROM sync_list l JOIN connection c ON c.tenant_id = l.tenant_id AND c.copy_id = l.copy_id
-     WHERE c.state = 'CONNECTED' AND l.resource = ANY ($1)`,
+     WHERE c.state = 'CONNECTED' AND c.trouble_code IS DISTINCT FROM 'CRM_ACCOUNT_CLOSED' AND l.resource = ANY ($1)`,
     [MAIN_LISTS, [...SLOW]],
     { oldestSeconds: "number", firstSeconds: "number" },
   );

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse, parseAllDocuments } from "yaml";
+import { SYNC_ERROR_CODES } from "../../src/entities/sync-run";
 import { COMMANDS } from "../../src/operator/commands";
 import { VARIABLES } from "../../src/platform/config";
 import { createMetrics } from "../../src/platform/metrics";
@@ -128,6 +129,8 @@ test("what a rule counts by a label is there from the start, or the first event 
       .filter((series) => !lines.some((line) => series.split(" ").every((part) => line.includes(part)))),
   );
   expect(missing).toEqual([]);
+  const outcomes = SYNC_ERROR_CODES.filter((code) => !lines.some((line) => line.includes(`outcome="${code}"`)));
+  expect(outcomes).toEqual([]);
 });
 
 test("every alert of the handbook's table that is of a metric is a rule, and the objectives are named", async () => {

@@ -73,6 +73,14 @@ test("a first list that does not end is told by how long it goes on, beside the 
   expect(await metric("sync_oldest_watermark_seconds")).toBeLessThan(600);
   await ageOf("NOTES");
   expect(await metric("sync_oldest_watermark_seconds")).toBeGreaterThan(10_000);
+  // Seen red: one company that does not pay was a stale copy for weeks, and hid all others.
+  const trouble = (values: string) =>
+    database.query(
+      `UPDATE connection SET (trouble_code, trouble_message, trouble_since, trouble_last_seen_at) = (${values})`,
+    );
+  await trouble("'CRM_ACCOUNT_CLOSED', 'closed', now(), now()");
+  expect([await metric("sync_oldest_watermark_seconds"), await goesOn()]).toEqual([0, 0]);
+  await trouble("NULL, NULL, NULL, NULL");
   mend();
   await syncAgain(service, database, { tenant: "globex", role: "owner" });
   expect(await goesOn()).toBe(0);
@@ -136,6 +144,13 @@ test("operations, statements, sockets and the queue are measured", async () => {
     "UPDATE graphile_worker._private_jobs SET locked_at = now(), locked_by = 'alive' WHERE key IS NULL",
   );
   expect(await metric("jobs_oldest_in_hand_seconds")).toBeGreaterThan(3_500);
+  // Seen red: for the six hours after its last failure a job that was given up was told by nothing.
+  expect(await metric("jobs_given_up")).toBe(0);
+  await database.query(
+    `UPDATE graphile_worker._private_jobs SET key = 'nobody', attempts = max_attempts, locked_at = NULL, locked_by = NULL,
+       run_at = now() + interval '6 hours' WHERE locked_by = 'alive'`,
+  );
+  expect(await metric("jobs_given_up")).toBe(1);
 });
 
 test("tokens of the CRM are counted by purpose, and companies that are short", async () => {
