@@ -157,7 +157,7 @@ function storedMetrics(registers: Registry[]): StoredMetrics {
     jobsGivenUp: absent("jobs_given_up", "Jobs that have failed as often as they may."),
     oldestWatermarkSeconds: absent(
       "sync_oldest_watermark_seconds",
-      "Age of the oldest watermark of all working connections, of users, who are seldom read, aside.",
+      "Age of the oldest watermark of all working connections, users aside.",
     ),
     firstListsSeconds: absent(
       "sync_first_lists_seconds",

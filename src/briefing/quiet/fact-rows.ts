@@ -143,13 +143,15 @@ const MEETINGS = gathered(`WITH matched AS MATERIALIZED (${OF_MEETINGS})
 
 /** With and without a time: of those that may be ahead the first and the last of each half month, and the first of those before. */
 const plannedOf = (planned: string) =>
-  gathered(`SELECT json_build_array(p.whole_day, p.first, CASE WHEN p.part IS NOT NULL THEN p.last END)
-  FROM (SELECT u.whole_day, u.part, ${earliest("u.crm_id", "u.due_at")} AS first, ${latest("u.crm_id", "u.due_at")} AS last
+  listOf(
+    ...["p.whole_day", "p.first", "CASE WHEN p.part IS NOT NULL THEN p.last END"],
+    `(SELECT u.whole_day, u.part, ${earliest("u.crm_id", "u.due_at")} AS first, ${latest("u.crm_id", "u.due_at")} AS last
         FROM (SELECT a.crm_id, a.due_at, NOT a.due_has_time AS whole_day,
                 CASE WHEN a.due_at > $3 - ${LAST_END_OF_DAY} THEN floor(date_part('epoch', a.due_at) / ${APART_SECONDS}) END AS part
               FROM ${rowsOf("activity", "deal_id", "d.crm_id")} a
               WHERE ${planned} AND NOT a.done AND a.due_at IS NOT NULL) u
-        GROUP BY u.whole_day, u.part ORDER BY u.part NULLS FIRST LIMIT ${MOST_AHEAD}) p`);
+        GROUP BY u.whole_day, u.part ORDER BY u.part NULLS FIRST LIMIT ${MOST_AHEAD}) p`,
+  );
 
 /** SQL over `deals`: by deal what others say of it, looked up. */
 const foundOf = ({ happened, planned }: typeof BY_INDEX) =>
