@@ -7,7 +7,7 @@ import { CONFIRM_GRANT } from "./connections/disconnecting";
 import { sweepChanges } from "./connections/journal";
 import { migrate, openDatabase } from "./database/data-source";
 import { Database, reachOf } from "./database/database";
-import { handlerOf, startJobRunner, sweepReplaced } from "./database/jobs";
+import { handlerOf, startJobRunner, sweepDead } from "./database/jobs";
 import { entities } from "./entities";
 import { aheadOf, type Clock, MINUTE_MS, SECOND_MS, systemClock } from "./platform/clock";
 import type { Config } from "./platform/config";
@@ -136,7 +136,7 @@ function sweepsOf({ database, logger, clock, ...services }: Services) {
     schedule: () => schedule.sweep(),
     rejudging: () => rejudging.sweep(),
     purges: () => sweepPurges(database, logger),
-    replaced: () => sweepReplaced(database),
+    deadJobs: () => sweepDead(database),
     consents: () => sweepConsents(database, logger, clock()),
     audit: () => sweepAudit(database, logger, clock()),
     runs: () => sweepRuns(database, logger, clock()),

@@ -57,12 +57,16 @@ export const hasLiveJob = ({ name }: { name: string }, subject: string, since: s
     WHERE j.key = '${name}:' || ${subject} AND (j.locked_at IS NULL OR j.locked_at > ${since})
       AND (j.attempts < j.max_attempts OR j.run_at > now() - interval '6 hours'))`;
 
-/** A job whose worker was killed is none any more once its key was given to another one: the library leaves its row. */
-export async function sweepReplaced(database: Database): Promise<void> {
+/**
+ * A job whose worker was killed is none any more once its key was given to another one: the library leaves its row. Nor is one that
+ * was given up days ago: what is still to be done has been enqueued anew since.
+ */
+export async function sweepDead(database: Database): Promise<void> {
   await database.acrossTenants(
     `SELECT count(*) FROM graphile_worker.complete_jobs(ARRAY (
-       SELECT j.id FROM graphile_worker.jobs j WHERE j.key IS NULL AND j.attempts >= j.max_attempts
-         AND (j.locked_at IS NULL OR j.locked_at < now() - interval '4 hours')))`,
+       SELECT j.id FROM graphile_worker.jobs j WHERE j.attempts >= j.max_attempts AND (
+         j.key IS NULL AND (j.locked_at IS NULL OR j.locked_at < now() - interval '4 hours')
+         OR j.locked_at IS NULL AND j.run_at < now() - interval '3 days')))`,
     [],
   );
 }

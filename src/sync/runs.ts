@@ -29,8 +29,12 @@ export type RunRef = z.infer<typeof RUN_REF>;
 
 /** A run is worked on. */
 export const SYNC_RUN: JobKind<RunRef> = { name: "sync_run", payload: RUN_REF, subjectOf: ({ runId }) => runId };
-/** What follows a run. */
-export const SYNC_RUN_ENDED: JobKind<RunRef> = { ...SYNC_RUN, name: "sync_run_ended" };
+/** What follows a tenant's last run: one that fails for a week waits once, and not for each run since. */
+export const SYNC_RUN_ENDED: JobKind<RunRef> = {
+  ...SYNC_RUN,
+  name: "sync_run_ended",
+  subjectOf: ({ tenantId }) => tenantId,
+};
 
 /** A run as the worker holds it: whoever has the lease id may write. */
 export interface ClaimedRun extends RunRef {

@@ -3,7 +3,8 @@ import { Client } from "pg";
 import { pino } from "pino";
 import { migrate } from "../../src/database/data-source";
 import { Database } from "../../src/database/database";
-import { enqueueJob, handlerOf, readQueueState, startJobRunner, sweepReplaced } from "../../src/database/jobs";
+import { enqueueJob, handlerOf, readQueueState, startJobRunner, sweepDead } from "../../src/database/jobs";
+import { SYNC_RUN_ENDED } from "../../src/sync/runs";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { THING } from "../support/jobs";
 import { until } from "../support/stories";
@@ -124,8 +125,40 @@ test("a job whose worker was killed, and that another took up, is not one that w
   const replaced = "SELECT 1 FROM graphile_worker.jobs WHERE key IS NULL AND attempts >= max_attempts";
   expect(await database.query(replaced)).toHaveLength(1);
   expect(await readQueueState(db)).toMatchObject({ givenUp: 0 });
-  await sweepReplaced(db);
+  await sweepDead(db);
   expect(await database.query(replaced)).toEqual([]);
+});
+
+// Seen red: an uninstall that could not be confirmed counted as given up for ever, and the doctor ended with an error for ever.
+test("a job that was given up is told of for days, then nothing waits for it any more", async () => {
+  const db = new Database(database.dataSource);
+  const tenantId = await database.tenantId("acme");
+  const givenUp = "SELECT key FROM graphile_worker.jobs WHERE attempts >= max_attempts ORDER BY key";
+  for (const [thingId, age] of [
+    ["lately", "2 days"],
+    ["long-ago", "4 days"],
+  ] as const) {
+    await db.tenant(tenantId).transaction((scope) => enqueueJob(scope, THING, { tenantId, thingId }));
+    await database.query(
+      `UPDATE graphile_worker._private_jobs SET attempts = max_attempts, run_at = now() - interval '${age}' WHERE key LIKE '%${thingId}'`,
+    );
+  }
+  expect(await readQueueState(db)).toMatchObject({ givenUp: 2 });
+  await sweepDead(db);
+  expect(await database.query(givenUp)).toEqual([{ key: "look_at_thing:lately" }]);
+});
+
+// Seen red: a tenant for whom it failed had one more each quarter of an hour, each tried 25 times and then given up.
+test("what follows a tenant's runs waits once, however many have ended", async () => {
+  const tenantId = await database.tenantId("acme");
+  for (const runId of ["first", "second"]) {
+    await new Database(database.dataSource)
+      .tenant(tenantId)
+      .transaction((scope) => enqueueJob(scope, SYNC_RUN_ENDED, { tenantId, runId }));
+  }
+  const waiting =
+    "SELECT payload ->> 'runId' AS run FROM graphile_worker._private_jobs WHERE key LIKE 'sync_run_ended:%'";
+  expect(await database.query(waiting)).toEqual([{ run: "second" }]);
 });
 
 // Seen red: of each stop the job that ended last stayed locked for four hours, and doctor told of a worker that had died.
