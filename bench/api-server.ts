@@ -4,7 +4,7 @@ import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import type { GraphQLSchema } from "graphql";
 import { LRUCache } from "lru-cache";
 import type { ObjectLiteral, ObjectType } from "typeorm";
-import { type ActorVerifier, createActorVerifier } from "../src/auth/actor";
+import { type ActorVerifier, createCallers } from "../src/auth/actor";
 import { ShownNotes } from "../src/briefing/notes";
 import { asApplication } from "../src/database/application-role";
 import { createDataSource } from "../src/database/data-source";
@@ -139,7 +139,7 @@ async function main(): Promise<void> {
   const kind = KIND as ServerKind;
   if (kind === "apollo") readFieldsByFunctions();
   const services = await servicesOf(DATABASE_URL, MEMORY === "1");
-  const verifyActor = createActorVerifier(
+  const { verify: verifyActor } = createCallers(
     { proof: { kind: "secret", secret: new Secret(AUTH_JWT_SECRET) }, issuer: undefined, audience: undefined },
     (tenant) => services.database.idOf(tenant),
     createLogger("silent"),

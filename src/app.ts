@@ -1,4 +1,4 @@
-import { createActorVerifier } from "./auth/actor";
+import { type ActorVerifier, createCallers } from "./auth/actor";
 import { sweepAudit } from "./auth/policies";
 import { REJUDGE } from "./briefing/quiet/rejudging";
 import { sweepConsents } from "./connections/connecting";
@@ -53,7 +53,7 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
     const services = compose({ config, database, url, metrics, logger, clock });
     stops.push(services.close);
     await services.notifications.start();
-    stops.push(await startPeriodic({ clock: () => lookAtClock(services) }, CLOCK_LOOKS_MS, logger));
+    stops.push(await startPeriodic({ clock: () => lookAtClock(services) }, LOOKS_MS, logger));
     if (config.metricsPort !== null) stops.push(await startMetrics(services, config.host, config.metricsPort));
     // At once: a worker that went on while requests are finished would take jobs that it has no time left for.
     const roles: Stop[] = [];
@@ -62,7 +62,11 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
     });
     if (config.roles.has("worker")) await startWorker(services, url, roles);
     if (!config.roles.has("api")) return null;
-    const api = await createApi(config, services);
+    const callers = createCallers(config.auth, (tenant) => database.idOf(tenant), logger);
+    // No start waits for the identity provider.
+    const keys = startPeriodic({ keys: () => callers.keepKeys() }, LOOKS_MS, logger);
+    roles.push(async () => (await keys)());
+    const api = await createApi(config, services, callers.verify);
     roles.push(() => api.close());
     return api.listen(config.host, config.port);
   };
@@ -76,7 +80,8 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
   };
 }
 
-const CLOCK_LOOKS_MS = 10 * MINUTE_MS;
+/** At this machine's clock, and at the keys of callers. */
+const LOOKS_MS = 10 * MINUTE_MS;
 /** Of each of two machines: whether a note is absent is judged three minutes after it was sent, perhaps by another's clock. */
 const CLOCK_OFF_MS = 10 * SECOND_MS;
 
@@ -146,12 +151,12 @@ function sweepsOf({ database, logger, clock, ...services }: Services) {
   };
 }
 
-function createApi(config: Config, services: Services) {
+function createApi(config: Config, services: Services, verifyActor: ActorVerifier) {
   const { database, metrics, logger } = services;
   return createHttpServer({
     schema: callStraight(buildGraphQLSchema()),
     services,
-    verifyActor: createActorVerifier(config.auth, (tenant) => database.idOf(tenant), logger),
+    verifyActor,
     checkReady: () => database.answers(),
     introspection: config.introspection,
     compileQueriesAtUse: config.compileQueriesAtUse,

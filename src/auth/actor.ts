@@ -83,6 +83,12 @@ const claims = z
 /** @throws UnauthenticatedError; KeysUnavailableError where it cannot be known now whether the token is valid */
 export type ActorVerifier = (token: string) => Promise<Actor>;
 
+export interface Callers {
+  verify: ActorVerifier;
+  /** For now and again: known keys count from here, and not from the last caller, who may have come hours before an outage. */
+  keepKeys(): Promise<void>;
+}
+
 /**
  * For so long a token that was proven is believed without being proven again (decision 0054): a page sends the same one
  * with each request. Never beyond the minute after which the public keys are fetched again.
@@ -94,15 +100,15 @@ const MOST_BELIEVED = 10_000;
  * Proves bearer tokens: HS256 with the configured secret, or public keys from the configured JWKS address.
  * @param tenantIdOf the id of the tenant that a proven token names
  */
-export function createActorVerifier(
+export function createCallers(
   config: AuthConfig,
   tenantIdOf: (tenant: string) => Promise<number>,
   logger: Logger,
   clock: Clock = systemClock,
-): ActorVerifier {
+): Callers {
   const proof = proofOf(config.proof, logger, clock);
   const believed = new LRUCache<string, { actor: Actor; from: number; until: number }>({ max: MOST_BELIEVED });
-  return async (token) => {
+  const verify: ActorVerifier = async (token) => {
     // The whole token, signature and all; as a digest, so that no copy of it lies in memory.
     const key = hash("sha256", token, "base64");
     const now = clock().getTime();
@@ -117,6 +123,7 @@ export function createActorVerifier(
     believed.set(key, { actor, from: now, until: Math.min(now + BELIEVED_MS, provenUntil, ends) });
     return actor;
   };
+  return { verify, keepKeys: proof.keep };
 }
 
 interface Proof {
@@ -124,15 +131,18 @@ interface Proof {
   algorithms: string[];
   /** Up to when what was just proven may be believed. */
   until(): number;
+  keep(): Promise<void>;
 }
 
 function proofOf(proof: AuthConfig["proof"], logger: Logger, clock: Clock): Proof {
   if (proof.kind === "jwks") {
     const keys = new KeySet(proof.url, clock, logger);
-    return { key: keys.keyOf, algorithms: PUBLIC_KEY_ALGORITHMS, until: () => keys.provenUntil() };
+    const keep = async () => void (await keys.fetchIfDue());
+    return { key: keys.keyOf, algorithms: PUBLIC_KEY_ALGORITHMS, until: () => keys.provenUntil(), keep };
   }
   const secret = new TextEncoder().encode(proof.secret.reveal());
-  return { key: async () => secret, algorithms: SHARED_SECRET_ALGORITHMS, until: () => Number.POSITIVE_INFINITY };
+  const [until, keep] = [() => Number.POSITIVE_INFINITY, async () => undefined];
+  return { key: async () => secret, algorithms: SHARED_SECRET_ALGORITHMS, until, keep };
 }
 
 /** A token that names no key is proven by whichever of those that fit it; during a rotation there are two. */

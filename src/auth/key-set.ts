@@ -47,8 +47,8 @@ export class KeysUnavailableError extends ServiceError {
 }
 
 /**
- * The keys of the identity provider (decision 0054). They are fetched when a token is to be proven and the last fetch
- * began a minute ago; all who come meanwhile wait for the same one.
+ * The keys of the identity provider (decision 0054). They are fetched when a token is to be proven, or now and again where none
+ * comes, and the last fetch began a minute ago; all who come meanwhile wait for the same one.
  */
 export class KeySet {
   #known: { find: JWTVerifyGetKey; askedAt: number } | null = null;
@@ -75,7 +75,7 @@ export class KeySet {
    */
   readonly keyOf: JWTVerifyGetKey = async (header, token) => {
     const outage = this.#inOutage();
-    const fetching = this.#fetchIfDue();
+    const fetching = this.fetchIfDue();
     const known = outage ? await this.#find(header, token) : null;
     if (known) return known;
     await fetching;
@@ -89,7 +89,8 @@ export class KeySet {
     return this.#failedAt !== null && this.clock().getTime() - this.#failedAt < SAME_OUTAGE_MS;
   }
 
-  #fetchIfDue(): Promise<void> | null {
+  /** @returns ends with the fetch that is under way, whatever comes of it */
+  fetchIfDue(): Promise<void> | null {
     const now = this.clock().getTime();
     // A clock that was set back must not keep old keys for as long.
     if (!this.#fetching && Math.abs(now - this.#askedAt) >= FETCH_EVERY_MS) {

@@ -5,6 +5,7 @@ import { post } from "../support/http";
 import { type KeyServer, makeKey, type SigningKey, startKeyServer, withBody, withKeys } from "../support/key-server";
 import { type Service, startService } from "../support/service";
 import { subscribe } from "../support/sockets";
+import { until } from "../support/stories";
 import { useService } from "../support/world";
 
 const { simulator, database, service } = useService({ deals: 10 });
@@ -77,6 +78,14 @@ describe("with a JWKS address", () => {
   });
 
   const sign = (iss: string, aud: string) => key.sign({ sub: "u2", tenant: "t2", role: "member", iss, aud });
+
+  // Seen red without the look at its start: the last known keys counted from the last caller.
+  test("the keys are fetched before anybody calls", async () => {
+    const before = keys.requests;
+    const service = await guard();
+    await until("they are fetched", async () => keys.requests > before);
+    await service.stop();
+  });
 
   test("a token of the identity provider proves its actor", async () => {
     const { data } = await guarded.ask(VIEWER, {}, { token: await sign("https://login.example", "crm") });

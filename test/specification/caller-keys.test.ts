@@ -2,7 +2,7 @@ import { createHmac } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { exportJWK, exportSPKI, SignJWT } from "jose";
-import { type Actor, createActorVerifier, UnauthenticatedError } from "../../src/auth/actor";
+import { type Actor, createCallers, UnauthenticatedError } from "../../src/auth/actor";
 import { FETCH_EVERY_MS, KeysUnavailableError, LAST_KNOWN_MS } from "../../src/auth/key-set";
 import { createLogger } from "../../src/platform/logger";
 import {
@@ -44,13 +44,14 @@ beforeEach(() => {
 const at = (ms: number) => {
   now = new Date(START + ms);
 };
-const make = () =>
-  createActorVerifier(
+const makeCallers = () =>
+  createCallers(
     { proof: { kind: "jwks", url: server.url }, issuer: undefined, audience: undefined },
     async () => 1,
     quiet,
     () => now,
   );
+const make = () => makeCallers().verify;
 /** 200: proven; 401: refused; 503: not known now. */
 const outcome = (proving: Promise<Actor>): Promise<number> =>
   proving.then(
@@ -121,6 +122,19 @@ describe.each(BROKEN)("while the key server %s", (_how, broken) => {
     expect(await outcome(verify(await first.sign()))).toBe(200);
     expect(server.requests).toBe(4);
   });
+});
+
+// Seen red with keys that are fetched for tokens alone: after a quiet night an outage answered everybody with 503.
+test("keys that nobody asked for count from when they were last kept", async () => {
+  const { verify, keepKeys } = makeCallers();
+  await keepKeys();
+  at(LAST_KNOWN_MS);
+  await keepKeys();
+  server.answer = withNothing;
+  at(LAST_KNOWN_MS + FETCH_EVERY_MS);
+  await keepKeys();
+  expect(await outcome(verify(await first.sign()))).toBe(200);
+  expect(server.requests).toBe(3);
 });
 
 describe.each<[string, KeyAnswer]>([...BROKEN, ["answers without end", endless]])(

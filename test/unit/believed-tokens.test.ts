@@ -1,4 +1,4 @@
-import { createActorVerifier } from "../../src/auth/actor";
+import { createCallers } from "../../src/auth/actor";
 import { Secret } from "../../src/platform/keyring";
 import { createLogger } from "../../src/platform/logger";
 import { JWT_SECRET, tokenFor } from "../support/actors";
@@ -14,12 +14,12 @@ const auth = {
   audience: undefined,
 };
 const verifier = () =>
-  createActorVerifier(
+  createCallers(
     auth,
     async () => 1,
     createLogger("silent"),
     () => new Date(now),
-  );
+  ).verify;
 const inSeconds = (seconds: number) => {
   now = START + seconds * 1_000;
 };
