@@ -31,7 +31,7 @@ export async function readCopyFacts(
   );
   const mailboxes = distinct(addresses.map(mailboxOf));
   const starts = meetings.map(({ startsAt }) => startsAt);
-  const { users, unread } = await readUsers(copy, distinct([...addresses, ...mailboxes]));
+  const { users, unread } = await readUsers(copy, mailboxes);
   const persons = await readPersons(copy, mailboxes);
   const domains = await readDomains(copy, distinct(addresses.map(companyDomainOf)));
   const organizationIds = [...persons, ...domains].map(({ organizationId }) => organizationId);
@@ -46,20 +46,20 @@ const distinct = <T>(values: readonly (T | null)[]): T[] => [...new Set(values)]
 /** With them, in the same statement, which lists were never read to their end: there is always a row that says it. */
 async function readUsers(
   { tenantId, copyId, rows }: CopyScope,
-  addresses: readonly string[],
+  mailboxes: readonly string[],
 ): Promise<Pick<CopyFacts, "users" | "unread">> {
-  const found = await rows<{ crm_id: number | null; address: string | null; read: MatchedList[] }>(
-    `SELECT u.crm_id, u.address, lists.read
+  const found = await rows<{ crm_id: number | null; mailbox: string | null; read: MatchedList[] }>(
+    `SELECT u.crm_id, u.mailbox, lists.read
      FROM (SELECT coalesce(array_agg(l.resource), '{}') AS read FROM sync_list l
        WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.watermark IS NOT NULL) lists
-     LEFT JOIN crm_user u ON u.tenant_id = $1 AND u.copy_id = $2 AND u.address = ANY ($3)`,
-    [tenantId, copyId, addresses],
-    { crm_id: "number", address: "text", read: "json" },
+     LEFT JOIN crm_user u ON u.tenant_id = $1 AND u.copy_id = $2 AND u.mailbox = ANY ($3)`,
+    [tenantId, copyId, mailboxes],
+    { crm_id: "number", mailbox: "text", read: "json" },
   );
   const read = found[0]?.read ?? [];
   return {
-    users: found.flatMap(({ crm_id, address }) =>
-      crm_id === null || address === null ? [] : [{ crmId: crm_id, address }],
+    users: found.flatMap(({ crm_id, mailbox }) =>
+      crm_id === null || mailbox === null ? [] : [{ crmId: crm_id, mailbox }],
     ),
     unread: MATCHED_LISTS.filter((list) => !read.includes(list)),
   };

@@ -6,7 +6,7 @@ import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import { DealRow } from "../entities/deal";
 import type { MatchedEntity, StoredDealCandidate } from "../entities/meeting";
 import { ActivityRow, type NoteHead, NoteRow, OrganizationRow, PersonRow } from "../entities/records";
-import { normalizeAddress } from "../platform/email-address";
+import { mailboxIn, normalizeAddress } from "../platform/email-address";
 import { matchesOf } from "./meeting-rows";
 import { isOurNote } from "./notes";
 import { firstMailIsToNobody } from "./quiet/fact-rows";
@@ -100,14 +100,22 @@ export function readUsers({ tenantId, copyId, entities }: CopyScope): Promise<Cr
   );
 }
 
-/** The CRM users with these e-mail addresses, in whatever spelling. */
-export async function readUsersByEmail(scope: CopyScope, emails: readonly string[]): Promise<CrmUserRow[]> {
-  const addresses = emails.map(normalizeAddress).filter((address) => address !== null);
-  return scope.entities(
+/** The CRM user behind each of these e-mail addresses, in whatever spelling; of several one with that very address. */
+export async function readUsersByEmail(
+  { tenantId, copyId, entities }: CopyScope,
+  emails: readonly string[],
+): Promise<(CrmUserRow | null)[]> {
+  const mailboxes = emails.map(mailboxIn);
+  const found = await entities(
     CrmUserRow,
-    `SELECT * FROM crm_user WHERE tenant_id = $1 AND copy_id = $2 AND address = ANY ($3) ORDER BY active DESC, crm_id`,
-    [scope.tenantId, scope.copyId, addresses],
+    `SELECT * FROM crm_user WHERE tenant_id = $1 AND copy_id = $2 AND mailbox = ANY ($3) ORDER BY active DESC, crm_id`,
+    [tenantId, copyId, mailboxes.filter((mailbox) => mailbox !== null)],
   );
+  return emails.map((email, index) => {
+    const users = found.filter(({ mailbox }) => mailbox === mailboxes[index]);
+    const address = normalizeAddress(email);
+    return users.find((user) => normalizeAddress(user.email) === address) ?? users[0] ?? null;
+  });
 }
 
 /** Persons of a large meeting may be on hundreds of deals. */

@@ -27,7 +27,7 @@ export class StageRow extends OfRecord {
 }
 
 @Entity("crm_user")
-@Index("crm_user_by_address", ["tenantId", "copyId", "address"], { where: "address IS NOT NULL" })
+@Index("crm_user_by_mailbox", ["tenantId", "copyId", "mailbox"], { where: "mailbox IS NOT NULL" })
 export class CrmUserRow extends OfRecord {
   @Column("text")
   name!: string;
@@ -35,9 +35,9 @@ export class CrmUserRow extends OfRecord {
   @Column("text")
   email!: string;
 
-  /** `email` in the one spelling in which addresses are compared. */
+  /** That of `email` (`mailboxOf`); null where it is no address. */
   @Column("text", { nullable: true })
-  address!: string | null;
+  mailbox!: string | null;
 
   @Column("boolean")
   active!: boolean;

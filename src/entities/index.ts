@@ -77,7 +77,7 @@ export const NOT_LOOKED_THROUGH: ReadonlySet<string> = new Set([
   "connection.bound_email",
   "crm_user.name",
   "crm_user.email",
-  "crm_user.address",
+  "crm_user.mailbox",
   "meeting_attendee.name",
   "meeting_attendee.email",
   "person_address.mailbox",

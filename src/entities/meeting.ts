@@ -28,7 +28,7 @@ export class MeetingRow extends OfTenant {
   @Column("text")
   ownerEmail!: string;
 
-  /** The owner's address in lower case, by which an owner's meetings are found. */
+  /** By which the meetings of an owner are found (`ownerKeyOf`). */
   @Column("text", { select: false })
   ownerKey!: string;
 

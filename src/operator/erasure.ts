@@ -111,7 +111,7 @@ async function eraseMentions(scope: TenantScope, texts: Texts, pair: Patterns): 
 async function eraseUsers({ tenantId, typed }: TenantScope, { users, hasAuthorized }: Person): Promise<void> {
   const bound = { boundEmail: ERASED, boundUserName: ERASED };
   if (hasAuthorized) await typed((orm) => orm.update(ConnectionRow, { tenantId }, bound));
-  const erased = { name: ERASED, email: ERASED, address: null };
+  const erased = { name: ERASED, email: ERASED, mailbox: null };
   for (const user of users) await typed((orm) => orm.update(CrmUserRow, { tenantId, ...user }, erased));
 }
 

@@ -65,6 +65,12 @@ export function mailboxOf(address: string): string {
   return `${untagged.replaceAll(".", "")}@gmail.com`;
 }
 
+/** That of an address as people write it; null where the text holds none. */
+export function mailboxIn(text: string): string | null {
+  const address = normalizeAddress(text);
+  return address && mailboxOf(address);
+}
+
 /** Roles in languages that the package leaves out. */
 const FURTHER_ROLES = (
   "anfrage bewerbung buero büro einkauf empfang hallo kundenservice personal rechnung vertrieb verwaltung " +

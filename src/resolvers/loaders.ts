@@ -34,7 +34,6 @@ import type { CopyScope, TenantScope } from "../database/database";
 import type { Id, Ids } from "../database/rows";
 import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import type { MatchedEntity, MeetingRow } from "../entities/meeting";
-import { normalizeAddress } from "../platform/email-address";
 import type { ShownNote } from "../platform/safe-html";
 import { readStepsOf } from "../sync/run-history";
 import { allOf, LookUp, oneOf, recordsOf } from "./look-ups";
@@ -105,8 +104,7 @@ export class Loaders {
 
   readonly userByEmail = new DataLoader<string, CrmUserRow | null>(async (emails) => {
     const copy = await this.copy();
-    const found = copy ? await readUsersByEmail(copy, emails) : [];
-    return emails.map((email) => found.find(({ address }) => address === normalizeAddress(email)) ?? null);
+    return copy ? readUsersByEmail(copy, emails) : emails.map(() => null);
   });
 
   /** How whole the copy is: known by one id. */

@@ -116,7 +116,7 @@ export class MeetingFilter {
   status?: MeetingMatchStatus[] | null;
 
   @Text(0, LONGEST_ADDRESS)
-  @Field(() => String, { nullable: true, description: "Whose meetings, by the address as it was recorded." })
+  @Field(() => String, { nullable: true, description: "Whose meetings, by the owner's address in whatever spelling." })
   ownerEmail?: string | null;
 
   @Field(() => Boolean, { nullable: true, defaultValue: false, description: "Cancelled ones as well." })

@@ -15,7 +15,7 @@ import { type Synced, type UpsertOptions, upsertPage, type WrittenRow } from "..
 import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import { DealRow } from "../entities/deal";
 import { ActivityRow, NOTE_UPSERT, NoteRow, noteRow, OrganizationRow, PersonRow } from "../entities/records";
-import { mailboxOf, mailDomainOf, normalizeAddress, websiteDomainOf } from "../platform/email-address";
+import { mailboxIn, mailboxOf, mailDomainOf, normalizeAddress, websiteDomainOf } from "../platform/email-address";
 import type { Held } from "./runs";
 
 export interface Written {
@@ -113,7 +113,7 @@ export const writeUsers: Writer<crm.CrmUser> = (users, unread) => {
     crmId: id,
     name,
     email,
-    address: normalizeAddress(email),
+    mailbox: mailboxIn(email),
     active,
   }));
   return async (copy, now) => {

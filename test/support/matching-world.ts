@@ -10,7 +10,7 @@ import type {
 } from "../../src/briefing/matching/facts";
 import type { ChoiceFact } from "../../src/briefing/matching/match";
 import { cancelled, type Match, match } from "../../src/briefing/matching/match";
-import { mailDomainOf, normalizeAddress, websiteDomainOf } from "../../src/platform/email-address";
+import { mailboxIn, mailDomainOf, normalizeAddress, websiteDomainOf } from "../../src/platform/email-address";
 
 const STARTS_AT = new Date("2026-11-20T10:00:00Z");
 const DAY_MS = 86_400_000;
@@ -56,7 +56,8 @@ export function world(text: string, attendees: string, owner = "anna@seller.de")
   for (const statement of text.split(";").map((part) => part.trim())) {
     const [first = "", second = "", third = "", fourth = ""] = statement.split(/\s+/);
     if (statement === "") continue;
-    if (first === "user") facts.users.push({ crmId: idOf(second), address: addressIn(statement.split("=")[1] ?? "") });
+    if (first === "user")
+      facts.users.push({ crmId: idOf(second), mailbox: mailboxIn(statement.split("=")[1] ?? "") ?? "" });
     else if (first === "reading") unread = statement.split(/\s+/).slice(1) as MatchedList[];
     else if (first === "chosen") choice = { dealId: idOf(second), isThere: third !== "gone", written: null };
     else if (first === "written") choice = { dealId: idOf(second), isThere: third !== "gone", written: WRITTEN };

@@ -63,7 +63,7 @@ const deal = record({
   personIds: uniqueArray(id(100), { maxLength: 3 }),
 });
 const facts: Arbitrary<CopyFacts> = record({
-  users: uniqueArray(record({ crmId: id(300), address: constantFrom("anna@seller.de", "uwe@seller.de") }), {
+  users: uniqueArray(record({ crmId: id(300), mailbox: constantFrom("anna@seller.de", "uwe@seller.de") }), {
     selector: ({ crmId }) => crmId,
   }),
   persons: uniqueArray(

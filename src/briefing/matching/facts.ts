@@ -18,7 +18,8 @@ export interface MeetingFact {
 
 export interface UserFact {
   crmId: number;
-  address: string;
+  /** By which a user is known, whichever of its addresses a calendar has. */
+  mailbox: string;
 }
 
 export interface PersonFact {

@@ -125,7 +125,7 @@ function ignored(address: string): Match | null {
 
 /** Decision 0020: CRM users, the meeting's owner, and whoever shares the owner's company domain. */
 function oursTeller({ ownerAddress }: MeetingFact, { users }: CopyFacts): (address: string) => Match | null {
-  const mailboxes = new Set(users.map((user) => mailboxOf(user.address)));
+  const mailboxes = new Set(users.map(({ mailbox }) => mailbox));
   const owner = ownerAddress && mailboxOf(ownerAddress);
   const ownDomain = ownerAddress && companyDomainOf(ownerAddress);
   return (address) => {

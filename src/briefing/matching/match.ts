@@ -90,7 +90,7 @@ const NOBODY = {
 function sellersIn({ ownerAddress, attendees }: MeetingFact, { users }: CopyFacts): Set<number> {
   const present = [ownerAddress, ...attendees.map(({ address }) => address)].filter((address) => address !== null);
   const mailboxes = new Set(present.map(mailboxOf));
-  return new Set(users.filter(({ address }) => mailboxes.has(mailboxOf(address))).map(({ crmId }) => crmId));
+  return new Set(users.filter(({ mailbox }) => mailboxes.has(mailbox)).map(({ crmId }) => crmId));
 }
 
 /** Matched persons and who else could be meant, their organizations and those of domains, the deals of the former. */

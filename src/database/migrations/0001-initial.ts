@@ -75,11 +75,11 @@ CREATE TABLE crm_user (
   ${OF_RECORD},
   name text NOT NULL,
   email text NOT NULL,
-  address text,
+  mailbox text,
   active boolean NOT NULL,
   CONSTRAINT crm_user_pkey PRIMARY KEY (tenant_id, copy_id, crm_id)
 );
-CREATE INDEX crm_user_by_address ON crm_user (tenant_id, copy_id, address) WHERE address IS NOT NULL;
+CREATE INDEX crm_user_by_mailbox ON crm_user (tenant_id, copy_id, mailbox) WHERE mailbox IS NOT NULL;
 
 CREATE TABLE pipeline (
   ${OF_RECORD},

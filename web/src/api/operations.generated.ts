@@ -464,7 +464,7 @@ export type MeetingFilter = {
   to?: string | null | undefined;
   /** Any of these; leave it out for all. */
   status?: Array<MeetingMatchStatus> | null | undefined;
-  /** Whose meetings, by the address as it was recorded. */
+  /** Whose meetings, by the owner's address in whatever spelling. */
   ownerEmail?: string | null | undefined;
   /** Cancelled ones as well. */
   includeCancelled?: boolean | null | undefined;
