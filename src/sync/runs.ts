@@ -26,15 +26,12 @@ export const LEASE_IS_OVER = `lease_until NOT BETWEEN statement_timestamp() AND 
 
 const RUN_REF = z.object({ tenantId: z.int(), runId: z.string() });
 export type RunRef = z.infer<typeof RUN_REF>;
+const tenantOf = ({ tenantId }: RunRef) => tenantId;
 
 /** A run is worked on. */
 export const SYNC_RUN: JobKind<RunRef> = { name: "sync_run", payload: RUN_REF, subjectOf: ({ runId }) => runId };
 /** What follows a tenant's last run: one that fails for a week waits once, and not for each run since. */
-export const SYNC_RUN_ENDED: JobKind<RunRef> = {
-  ...SYNC_RUN,
-  name: "sync_run_ended",
-  subjectOf: ({ tenantId }) => tenantId,
-};
+export const SYNC_RUN_ENDED: JobKind<RunRef> = { ...SYNC_RUN, name: "sync_run_ended", subjectOf: tenantOf };
 
 /** A run as the worker holds it: whoever has the lease id may write. */
 export interface ClaimedRun extends RunRef {
