@@ -1,7 +1,7 @@
 import type { CopyScope, TenantScope } from "../database/database";
 import { rowsOf, rowsOfEach } from "../database/rows";
 import type { LastDeal } from "../entities/meeting";
-import { companyDomainOf, mailboxOf } from "../platform/email-address";
+import { companyDomainOf, mailboxKeyOf, mailboxOf } from "../platform/email-address";
 import {
   type ActivityFact,
   type CopyFacts,
@@ -121,20 +121,13 @@ function readDeals(
      )
      SELECT d.crm_id AS "crmId", d.status = 'open' AS "isOpen", d.add_time AS "addTime", d.won_time AS "wonTime",
        d.lost_time AS "lostTime", d.close_time AS "closeTime", d.owner_id AS "ownerId", d.organization_id AS "organizationId",
-       coalesce(t.ids, '{}') AS "personIds"
+       d.participants_due AND NOT d.participants_known AS "isUnasked", coalesce(t.ids, '{}') AS "personIds"
      FROM found f CROSS JOIN LATERAL ${rowsOf("deal", "crm_id", "f.deal_id")} d
      LEFT JOIN (SELECT deal_id, array_agg(person_id) AS ids FROM taking_part GROUP BY deal_id) t ON t.deal_id = f.deal_id`,
     [tenantId, copyId, personIds, organizationIds, opened, closed, kept],
     {
-      crmId: "number",
-      isOpen: "flag",
-      addTime: "instant",
-      wonTime: "instant",
-      lostTime: "instant",
-      closeTime: "instant",
-      ownerId: "number",
-      organizationId: "number",
-      personIds: "json",
+      ...{ crmId: "number", isOpen: "flag", addTime: "instant", wonTime: "instant", lostTime: "instant" },
+      ...{ closeTime: "instant", ownerId: "number", organizationId: "number", personIds: "json", isUnasked: "flag" },
     },
   );
 }
@@ -164,6 +157,8 @@ export interface StoredMatch {
   /** The deal that the rules may not change. */
   kept: ChoiceFact | null;
   lastDeal: LastDeal | null;
+  /** Others have been recorded since, or are now, of whom it is not known whether they lead to that deal. */
+  othersCame: boolean;
 }
 
 /**
@@ -173,7 +168,8 @@ export interface StoredMatch {
  */
 const READ_STORED = `
   SELECT m.meeting_id AS "meetingId", m.fingerprint, m.last_deal AS "lastDeal", m.deal_id AS "dealId", kept.deal_id AS "keptId",
-    kept.by_user AS "byUser", EXISTS (
+    kept.by_user AS "byUser", m.others_came AS "othersCame", CASE WHEN $4 THEN ARRAY(SELECT a.email FROM meeting_attendee a
+      WHERE a.tenant_id = $1 AND a.meeting_id = m.meeting_id) END AS before, EXISTS (
     SELECT 1 FROM synced_copy c JOIN deal d ON d.tenant_id = $1 AND d.copy_id = c.id
     WHERE c.tenant_id = $1 AND c.id = $2 AND c.crm_company_id = kept.company_id AND d.crm_id = kept.deal_id OFFSET 0) AS "isThere"
   FROM ${matchesOf("$3")} m LEFT JOIN LATERAL (
@@ -191,27 +187,32 @@ const READ_STORED = `
     LIMIT 1
   ) kept ON true`;
 
-interface StoredRow extends Omit<StoredMatch, "kept"> {
-  meetingId: string;
-  keptId: number | null;
-  byUser: boolean | null;
-  isThere: boolean;
-}
+type Kept = { keptId: number | null; byUser: boolean | null; isThere: boolean };
+type StoredRow = Omit<StoredMatch, "kept"> & Kept & { meetingId: string; before: string[] | null };
 
-/** By meeting; those without a match are left out. */
+/**
+ * By meeting; those without a match are left out.
+ * @param isRecorded who attends is compared with who did, as they are stored until then
+ */
 export async function readStored(
   { tenantId, rows }: TenantScope,
   copyId: number | null,
-  meetingIds: readonly string[],
+  meetings: readonly { row: { id: string }; attendees: readonly { email: string }[] }[],
+  isRecorded: boolean,
 ): Promise<Map<string, StoredMatch>> {
-  const found = await rows<StoredRow>(READ_STORED, [tenantId, copyId, meetingIds], {
-    ...{ meetingId: "text", fingerprint: "text", lastDeal: "json", dealId: "number" },
-    ...{ keptId: "number", byUser: "flag", isThere: "flag" },
+  const recorded = new Map(meetings.map(({ row, attendees }) => [row.id, attendees.map(({ email }) => email)]));
+  const found = await rows<StoredRow>(READ_STORED, [tenantId, copyId, [...recorded.keys()], isRecorded], {
+    ...{ meetingId: "text", fingerprint: "text", lastDeal: "json", dealId: "number", othersCame: "flag" },
+    ...{ keptId: "number", byUser: "flag", isThere: "flag", before: "json" },
   });
   return new Map(
-    found.map(({ meetingId, keptId, byUser, isThere, ...stored }) => {
+    found.map(({ meetingId, keptId, byUser, isThere, before, ...stored }) => {
       const kept = keptId === null ? null : { dealId: keptId, isThere, written: byUser ? null : stored.lastDeal };
-      return [meetingId, { ...stored, kept }];
+      const othersCame =
+        stored.othersCame || (before !== null && peopleOf(before) !== peopleOf(recorded.get(meetingId)));
+      return [meetingId, { ...stored, kept, othersCame }];
     }),
   );
 }
+
+const peopleOf = (emails: readonly string[] = []) => JSON.stringify(distinct(emails.map(mailboxKeyOf)).sort());

@@ -23,17 +23,15 @@ export type LockedMeeting = MatchableMeeting & { row: MeetingRow };
 
 /** Takes a meeting as it was recorded, until the transaction ends. null: this tenant has none with this id. */
 export async function lockMeeting(scope: TenantScope, id: string): Promise<LockedMeeting | null> {
-  const { tenantId, typed } = scope;
   const lock = { mode: "pessimistic_write" } as const;
-  const row = await typed((orm) => orm.findOne(MeetingRow, { where: { tenantId, id }, lock }));
+  const row = await scope.typed((orm) => orm.findOne(MeetingRow, { where: { tenantId: scope.tenantId, id }, lock }));
   return row && { row, attendees: await readAttendees(scope, [id]) };
 }
 
 /** The same for several, without those that somebody else has at this moment: who waits for several may wait for each other. */
 export async function lockMeetings(scope: TenantScope, ids: readonly string[]): Promise<MatchableMeeting[]> {
-  const { tenantId, entities } = scope;
   const sql = "SELECT * FROM meeting WHERE tenant_id = $1 AND id = ANY ($2) FOR UPDATE SKIP LOCKED";
-  const found = await entities(MeetingRow, sql, [tenantId, ids]);
+  const found = await scope.entities(MeetingRow, sql, [scope.tenantId, ids]);
   const attendees = await readAttendees(scope, ids);
   return found.map((row) => ({ row, attendees: attendees.filter(({ meetingId }) => meetingId === row.id) }));
 }
@@ -125,8 +123,7 @@ async function findMatches(
   occasion: Occasion,
 ): Promise<FoundMatch[]> {
   const copyId = await liveCopyId(scope);
-  const ids = meetings.map(({ row }) => row.id);
-  const stored = await readStored(scope, copyId, ids);
+  const stored = await readStored(scope, copyId, meetings, occasion === "RECORDED");
   const each = meetings.map((meeting) => ({ meeting, fact: factOf(meeting), was: stored.get(meeting.row.id) }));
   const [facts, keptIds] = [each.map(({ fact }) => fact), each.flatMap(({ was }) => was?.kept?.dealId ?? [])];
   const copy = copyId === null ? null : await readCopyFacts({ ...scope, copyId }, facts, keptIds);
@@ -135,7 +132,9 @@ async function findMatches(
     const weight = WEIGHT * (fact.attendees.length + (copy ? copy.persons.length + copy.deals.length : 0));
     return inSlice(weight, (): FoundMatch => {
       const kept = isFree ? null : (was?.kept ?? null);
-      const held = copy ? match(fact, copy, kept, occasion === "RECORDED") : matchUnconnected(fact);
+      // Whoever chooses does so for those who are there.
+      const othersCame = !isFree && occasion !== "CHOSEN" && was?.othersCame === true;
+      const held = copy ? match(fact, copy, kept, othersCame) : matchUnconnected(fact, othersCame);
       const found = meeting.row.cancelledAt === null ? held : cancelled(held);
       const before = isFree ? null : (was?.lastDeal ?? null);
       const isUnknown = meeting.row.cancelledAt !== null || copy === null || copy.unread.length > 0;
@@ -187,6 +186,7 @@ async function storeMatches({ tenantId, rows }: TenantScope, found: readonly Fou
     copyId: one.copyId,
     fingerprint: one.fingerprint,
     lastDeal: lastDealOf(one, now),
+    othersCame: one.match.othersCame,
     ...one.match.deal,
   }));
   await rows(STORE_MATCHES, [tenantId, jsonRows(stored), now]);
@@ -203,13 +203,13 @@ function lastDealOf({ before, isUnknown, match: { deal } }: FoundMatch, now: Dat
 
 const STORE_MATCHES = `
   INSERT INTO meeting_match (tenant_id, meeting_id, copy_id, starts_at, status, rule, reason, deal_id, candidates, fingerprint, last_deal,
-    matched_at)
-  SELECT $1, r."meetingId", r."copyId", r."startsAt", r.status, r.rule, r.reason, r."dealId", r.candidates, r.fingerprint, r."lastDeal", $3
+    others_came, matched_at)
+  SELECT $1, r."meetingId", r."copyId", r."startsAt", r.status, r.rule, r.reason, r."dealId", r.candidates, r.fingerprint, r."lastDeal", r."othersCame", $3
   FROM jsonb_to_recordset($2::jsonb) AS r ("meetingId" uuid, "copyId" bigint, "startsAt" timestamptz, status text, rule text, reason text,
-    "dealId" bigint, candidates jsonb, fingerprint text, "lastDeal" jsonb)
+    "dealId" bigint, candidates jsonb, fingerprint text, "lastDeal" jsonb, "othersCame" boolean)
   ON CONFLICT (tenant_id, meeting_id) DO UPDATE SET copy_id = EXCLUDED.copy_id, starts_at = EXCLUDED.starts_at, status = EXCLUDED.status,
     rule = EXCLUDED.rule, reason = EXCLUDED.reason, deal_id = EXCLUDED.deal_id, candidates = EXCLUDED.candidates,
-    fingerprint = EXCLUDED.fingerprint, last_deal = EXCLUDED.last_deal, matched_at = EXCLUDED.matched_at`;
+    fingerprint = EXCLUDED.fingerprint, last_deal = EXCLUDED.last_deal, others_came = EXCLUDED.others_came, matched_at = EXCLUDED.matched_at`;
 
 /** The parameters are the tenant and the meetings. */
 export const DROP_CHOICES = `

@@ -9,7 +9,7 @@ import {
   MeetingRow,
   type StoredDealCandidate,
 } from "../entities/meeting";
-import { mailboxIn } from "../platform/email-address";
+import { mailboxKeyOf } from "../platform/email-address";
 import { NOT_CONNECTED } from "./matching/match";
 import { isMatched } from "./quiet/silence-rows";
 
@@ -77,9 +77,6 @@ interface NewMeeting
 /** As which a text is found. The database's own `lower` knows the letters of its locale, perhaps no more than ASCII. */
 export const searchKey = (text: string): string => text.toLowerCase();
 
-/** By which the meetings of one owner are found, in whatever spelling the owner was recorded. */
-export const ownerKeyOf = (email: string): string => mailboxIn(email) ?? searchKey(email);
-
 /** What a meeting is found by. */
 export const searchTextOf = (title: string, attendees: readonly AttendeeInput[]): string =>
   searchKey([title, ...attendees.flatMap(({ email, name }) => [email, name ?? ""])].join("\n"));
@@ -93,7 +90,7 @@ export function upsertMeetings(
   meetings: readonly NewMeeting[],
 ): Promise<MeetingRow[]> {
   const rows = meetings.map(({ attendees, ...meeting }) => {
-    const keys = { ownerKey: ownerKeyOf(meeting.ownerEmail), searchText: searchTextOf(meeting.title, attendees) };
+    const keys = { ownerKey: mailboxKeyOf(meeting.ownerEmail), searchText: searchTextOf(meeting.title, attendees) };
     return { id: randomUUID(), ...meeting, ...keys };
   });
   return entities(MeetingRow, UPSERT, [tenantId, jsonRows(rows)]);

@@ -5,7 +5,7 @@ import type { KeepOut, KeptOut } from "../connections/keep-out";
 import type { CopyScope, Database, TenantScope } from "../database/database";
 import { MeetingRow } from "../entities/meeting";
 import type { Clock } from "../platform/clock";
-import { ERASED, mailboxOf, nameBeside, normalizeAddress, withoutMentions } from "../platform/email-address";
+import { ERASED, mailboxIn, nameBeside, withoutMentions } from "../platform/email-address";
 import { accepted, type Outcome, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import { DROP_CHOICES, type LockedMeeting, lockMeeting, matchMeetings } from "./match-meeting";
@@ -80,7 +80,7 @@ function withoutKeptOut(kept: KeptOut, meeting: RecordMeetingInput): RecordMeeti
   const isOwner = kept.has(ownerEmail);
   if (out.length === 0 && !isOwner) return meeting;
   const given = [...out.map(({ email }) => email), ...(isOwner ? [ownerEmail] : [])];
-  const mailboxes = given.flatMap((text) => normalizeAddress(text) ?? []).map(mailboxOf);
+  const mailboxes = given.flatMap((text) => mailboxIn(text) ?? []);
   const names = [...out.flatMap(({ name }) => name?.trim() ?? []), ...given.flatMap((text) => nameBeside(text) ?? [])];
   return {
     ...meeting,

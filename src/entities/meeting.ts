@@ -28,7 +28,7 @@ export class MeetingRow extends OfTenant {
   @Column("text")
   ownerEmail!: string;
 
-  /** By which the meetings of an owner are found (`ownerKeyOf`). */
+  /** By which the meetings of an owner are found (`mailboxKeyOf`). */
   @Column("text", { select: false })
   ownerKey!: string;
 
@@ -56,7 +56,6 @@ const GoesWithMeeting = (name: string) =>
 
 export const ATTENDEE_SIDES = ["SELLER", "BUYER", "IGNORED"] as const;
 export type AttendeeSide = (typeof ATTENDEE_SIDES)[number];
-
 export const MATCH_STATUSES = ["MATCHED", "AMBIGUOUS", "NONE", "PENDING"] as const;
 export type MatchStatus = (typeof MATCH_STATUSES)[number];
 export const PERSON_RULES = ["EMAIL_EXACT", "EMAIL_WITHOUT_TAG", "ONLY_ONE_ON_OPEN_DEAL"] as const;
@@ -127,7 +126,6 @@ export const DEAL_RULES = [
   "OPEN_BEFORE_CLOSED",
 ] as const;
 export type DealRule = (typeof DEAL_RULES)[number];
-
 export type StoredDealCandidate = { dealId: number; reason: string };
 
 export interface LastDeal {
@@ -138,11 +136,10 @@ export interface LastDeal {
   since: string;
 }
 
+const OF_A_DEAL = { where: "deal_id IS NOT NULL" };
 /** Which deal a meeting is about, with the rule that decided; of the copy it was decided on. */
 @Entity("meeting_match")
-@Index("meeting_match_by_deal", ["tenantId", "copyId", "dealId", "startsAt", "meetingId"], {
-  where: "deal_id IS NOT NULL",
-})
+@Index("meeting_match_by_deal", ["tenantId", "copyId", "dealId", "startsAt", "meetingId"], OF_A_DEAL)
 @Index("meeting_match_by_status", { synchronize: false })
 @GoesWithMeeting("meeting_match_meeting_fkey")
 @Check("meeting_match_status", "status IN ('MATCHED', 'NEEDS_CHOICE', 'NONE', 'PENDING')")
@@ -184,7 +181,6 @@ export class MeetingMatchRow extends OfTenant {
   @Column("bigint", { nullable: true })
   chosenDealId!: number | null;
 
-  /** The CRM company in which that deal is. */
   @Column("bigint", { nullable: true, select: false })
   chosenCompanyId!: number | null;
 
@@ -197,6 +193,10 @@ export class MeetingMatchRow extends OfTenant {
   /** What it is about, or was before it was cancelled, or before nothing could be known of its deal: what was written holds that. */
   @Column("jsonb", { nullable: true })
   lastDeal!: LastDeal | null;
+
+  /** Others were recorded than those for whom a choice was made or something written; whether they lead to its deal is not known yet. */
+  @Column("boolean", { default: false, select: false })
+  othersCame!: boolean;
 }
 
 export type MatchedEntity = "DEAL" | "PERSON" | "ORGANIZATION";

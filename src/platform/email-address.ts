@@ -71,6 +71,9 @@ export function mailboxIn(text: string): string | null {
   return address && mailboxOf(address);
 }
 
+/** Equal for all spellings of one mailbox, and for a text that is no address in whatever case. */
+export const mailboxKeyOf = (text: string): string => mailboxIn(text) ?? text.toLowerCase();
+
 /** Roles in languages that the package leaves out. */
 const FURTHER_ROLES = (
   "anfrage bewerbung buero büro einkauf empfang hallo kundenservice personal rechnung vertrieb verwaltung " +

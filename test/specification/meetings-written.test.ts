@@ -129,18 +129,64 @@ test("what one match wrote does not hold the deal of another", async () => {
   expect(await matchOf(meeting.id)).toMatchObject({ status: "NEEDS_CHOICE", deal: null });
 });
 
+test("others are recorded while no CRM is connected: whether they lead to its deal is judged when one is", async () => {
+  const meeting = await written("others");
+  dataOf(await service.ask("mutation { disconnect { __typename } }"));
+  const others = ["nobody@nowhere.example"];
+  for (let times = 0; times < 2; times += 1) await recordMeeting(service, others, { externalId: "others" });
+  await connect(service, simulator);
+  await syncEnds(service);
+  await noJobIsDue(database);
+  expect(await matchOf(meeting.id)).toMatchObject({
+    deal: null,
+    reason: expect.stringMatching(/^The deal for which something was written before is none of the attendees'/),
+  });
+});
+
+const SHOWN = "query ($id: ID!) { meeting(id: $id) { match { candidates { deal { id crmId } } } } }";
+interface Shown {
+  meeting: { match: { candidates: { deal: { id: string; crmId: string } }[] } };
+}
+async function choose(id: string, crmId: number): Promise<void> {
+  const { candidates } = dataOf(await service.ask<Shown>(SHOWN, { id })).meeting.match;
+  const deal = candidates.find((candidate) => candidate.deal.crmId === String(crmId))?.deal.id;
+  const mutation = "mutation ($id: ID!, $deal: ID!) { chooseDeal(meetingId: $id, dealId: $deal) { __typename } }";
+  dataOf(await service.ask(mutation, { id, deal }));
+  expect(await matchOf(id)).toMatchObject({ rule: "CHOSEN", deal: { crmId: String(crmId) } });
+}
+
+test("a choice is its people's: moved with them it stays, also where the CRM has taken them off the deal or not read them", async () => {
+  const [buyer, chosen] = [newBuyer(), newBuyer()];
+  const { control } = simulator;
+  control.setParticipants(chosen.dealId, [chosen.personId, buyer.personId]);
+  await syncAgain(service, database);
+  const { id } = await again(buyer, "taken-off");
+  await choose(id, chosen.dealId);
+  control.setParticipants(chosen.dealId, [chosen.personId]);
+  await syncAgain(service, database, undefined, "FULL");
+  const isStill = { status: "MATCHED", rule: "CHOSEN", deal: { crmId: String(chosen.dealId) } };
+  const startsAt = new Date(Date.now() + DAY_MS).toISOString();
+  expect(await again(buyer, "taken-off", { startsAt })).toMatchObject({ match: { rule: "CHOSEN" } });
+  expect(await matchOf(id)).toMatchObject(isStill);
+  const unasked = (due: boolean) =>
+    database.query(`UPDATE deal SET participants_due = ${due}, participants_known = ${!due} WHERE crm_id = $1`, [
+      chosen.dealId,
+    ]);
+  await unasked(true);
+  const others = newBuyer().email;
+  await recordMeeting(service, [others], { externalId: "taken-off" });
+  expect(await matchOf(id)).toMatchObject(isStill);
+  await unasked(false);
+  await recordMeeting(service, [others], { externalId: "taken-off" });
+  expect((await matchOf(id)).reason).toMatch(/The deal that a user chose before is none of the attendees'/);
+});
+
 test("the chosen deal is gone from the CRM: nothing takes its place until the choice is taken back", async () => {
   const buyer = newBuyer();
   const other = buyer.more();
   await syncAgain(service, database);
   const { id } = await again(buyer, "chosen-and-gone");
-  const query = "query ($id: ID!) { meeting(id: $id) { match { candidates { deal { id crmId } } } } }";
-  type Shown = { meeting: { match: { candidates: { deal: { id: string; crmId: string } }[] } } };
-  const { candidates } = dataOf(await service.ask<Shown>(query, { id })).meeting.match;
-  const deal = candidates.find((candidate) => candidate.deal.crmId === String(other))?.deal.id;
-  const choose = "mutation ($id: ID!, $deal: ID!) { chooseDeal(meetingId: $id, dealId: $deal) { __typename } }";
-  dataOf(await service.ask(choose, { id, deal }));
-  expect(await matchOf(id)).toMatchObject({ rule: "CHOSEN", deal: { crmId: String(other) } });
+  await choose(id, other);
   simulator.control.remove("deal", other);
   await syncAgain(service, database);
   expect(await matchOf(id)).toMatchObject({ status: "NEEDS_CHOICE", rule: null, deal: null });

@@ -21,8 +21,8 @@ const MINUTE_MS = 60_000;
  * `Ada = ada@acme.de, ada@home.de (Acme)` a person with addresses and organization;
  * `Acme: www.acme.de` an organization's website; `user Anna = anna@seller.de` a CRM user;
  * `D1 of Ada Bob owner Anna for Acme opened -10 won -3 worth 9` a deal, in days from the meeting; `closed -3` where the CRM
- * has that time alone, `closed` where it has none, `open` one that was taken up again;
- * `activity D1 Ada +10` in minutes from its start; `chosen D1`, `chosen D9 gone`, `written D1`; `recorded` for a recording; `cancelled`;
+ * has that time alone, `closed` where it has none, `open` one that was taken up again, `unasked` whose participants were not read;
+ * `activity D1 Ada +10` in minutes from its start; `chosen D1`, `chosen D9 gone`, `written D1`; `recorded` for a recording of others; `cancelled`;
  * `reading PERSONS DEALS` while these are read for the first time.
  */
 export interface World {
@@ -118,6 +118,7 @@ function dealIn([name = "", ...words]: string[], idOf: (name: string) => number)
     ownerId: owner === null ? null : idOf(owner),
     organizationId: organization === null ? null : idOf(organization),
     personIds: persons.map(idOf),
+    isUnasked: words.includes("unasked"),
   };
 }
 

@@ -10,7 +10,8 @@ import {
 } from "../../database/keyset";
 import { type MeetingMatchStatus, MeetingRow } from "../../entities/meeting";
 import { OrganizationRow, PersonRow } from "../../entities/records";
-import { ownerKeyOf, searchKey } from "../meeting-rows";
+import { mailboxKeyOf } from "../../platform/email-address";
+import { searchKey } from "../meeting-rows";
 import { isMatched } from "../records";
 
 /** The CRM counts its ids up, and they never change: a name may, and may be of any length (decision 0026). */
@@ -101,7 +102,7 @@ interface Wanted {
 function wantedBy(filter: MeetingFilter): Wanted {
   const parameters: unknown[] = [];
   const placed = (value: unknown) => (value === null ? null : `$${parameters.push(value) + 1}`);
-  const ownerKey = filter.ownerEmail && ownerKeyOf(filter.ownerEmail);
+  const ownerKey = filter.ownerEmail && mailboxKeyOf(filter.ownerEmail);
   const search = filter.search && searchKey(filter.search);
   const [from, to, owner, status, text] = [filter.from, filter.to, ownerKey, filter.status, search].map(placed);
   const when = (from ? ` AND t.starts_at >= ${from}` : "") + (to ? ` AND t.starts_at < ${to}` : "");

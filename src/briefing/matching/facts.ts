@@ -18,7 +18,6 @@ export interface MeetingFact {
 
 export interface UserFact {
   crmId: number;
-  /** By which a user is known, whichever of its addresses a calendar has. */
   mailbox: string;
 }
 
@@ -50,8 +49,9 @@ export interface DealFact {
   closeTime: Date | null;
   ownerId: number | null;
   organizationId: number | null;
-  /** The deal's person and its participants. */
+  /** The deal's person and its participants, where it was asked for these. */
   personIds: readonly number[];
+  isUnasked: boolean;
 }
 
 /** An activity of the CRM that has a time of day and hangs on a deal. */
@@ -208,7 +208,6 @@ function dealsWithActivity(
   );
 }
 
-/** Who comes from an organization as a person of it. */
 function attendeesFrom(matches: readonly AttendeeMatch[], { certain }: Deciding): Map<number, Set<number>> {
   const found = new Map<number, Set<number>>();
   for (const { personId, organizationId, organizationRule } of matches) {

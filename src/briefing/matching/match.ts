@@ -26,21 +26,27 @@ export interface Match {
   readable: MatchedId[];
   /** Whether a user's earlier choice is given up with this. */
   dropsChoice: boolean;
+  /** Whether that is still to be judged: others came than those for whom the deal is kept, and not all is read that could lead to it. */
+  othersCame: boolean;
 }
 
 /**
  * Matches a meeting: the same facts always give the same answer, in whatever order they come.
- * @param isRecorded the meeting was recorded with this: a choice stays where somebody in it leads to its deal. Else the
- * facts have changed by a sync, and a choice stays while its deal is there.
+ * @param othersCame others were recorded than those for whom the deal is kept: it stays where somebody of them leads to it, and
+ * while that is not known. Else it stays while it is there, whatever a sync has brought.
  */
-export function match(meeting: MeetingFact, facts: CopyFacts, choice: ChoiceFact | null, isRecorded: boolean): Match {
+export function match(meeting: MeetingFact, facts: CopyFacts, choice: ChoiceFact | null, othersCame: boolean): Match {
   const { unread } = facts;
   const attendees = matchAttendees(meeting, facts).map((attendee) => pendingAttendee(attendee, unread));
   const found = findCandidates(meeting, attendees, sellersIn(meeting, facts), facts);
   const byRule = pendingDeal(found.length > 0 || isAnyoneKnown(attendees) ? matchDeal(found) : nobodyKnown(), unread);
-  const dropsChoice = choice !== null && isRecorded && choice.isThere && !isLedTo(choice.dealId, attendees, facts);
+  const { isLedTo, isKnown } = choice
+    ? leadsTo(choice, attendees, facts)
+    : { isLedTo: false, isKnown: unread.length === 0 };
+  const dropsChoice = choice !== null && othersCame && isKnown && !isLedTo;
   const deal = dropsChoice ? withoutChoice(byRule, choice) : withChoice(byRule, choice, unread.length > 0);
-  return { attendees, deal, readable: readableWith(attendees, deal, facts), dropsChoice };
+  const readable = readableWith(attendees, deal, facts);
+  return { attendees, deal, readable, dropsChoice, othersCame: othersCame && !isKnown && !isLedTo };
 }
 
 const isAnyoneKnown = (attendees: readonly AttendeeMatch[]) =>
@@ -49,19 +55,23 @@ const isAnyoneKnown = (attendees: readonly AttendeeMatch[]) =>
       personId !== null || organizationId !== null || candidateIds.length > 0,
   );
 
-/** Whether the deal is of one of the attendees, or of their companies: whenever it was open, whatever else could be meant. */
-function isLedTo(dealId: number, attendees: readonly AttendeeMatch[], { deals }: CopyFacts): boolean {
+/**
+ * Whether the deal is of one of the attendees, or of their companies: whenever it was open, whatever else could be meant.
+ * @returns isKnown: all is read by which it could be
+ */
+function leadsTo({ dealId, isThere }: ChoiceFact, attendees: readonly AttendeeMatch[], { deals, unread }: CopyFacts) {
   const deal = deals.find(({ crmId }) => crmId === dealId);
-  return attendees.some(({ personId, candidateIds, organizationId }) => {
+  const isLedTo = attendees.some(({ personId, candidateIds, organizationId }) => {
     const isOfPerson = [personId, ...candidateIds].some((id) => id !== null && deal?.personIds.includes(id));
     return isOfPerson || (organizationId !== null && deal?.organizationId === organizationId);
   });
+  return { isLedTo, isKnown: isThere && unread.length === 0 && !deal?.isUnasked };
 }
 
 /** Without a CRM: who is on our own side, and who is nobody. */
-export function matchUnconnected(meeting: MeetingFact): Match {
+export function matchUnconnected(meeting: MeetingFact, othersCame: boolean): Match {
   const attendees = matchAttendees(meeting, NOTHING).map(unconnectedAttendee);
-  return { attendees, deal: UNCONNECTED_DEAL, readable: [], dropsChoice: false };
+  return { attendees, deal: UNCONNECTED_DEAL, readable: [], dropsChoice: false, othersCame };
 }
 
 const NOTHING: CopyFacts = { users: [], persons: [], domains: [], deals: [], activities: [], unread: [] };
@@ -69,11 +79,12 @@ const NOTHING: CopyFacts = { users: [], persons: [], domains: [], deals: [], act
 const CANCELLED = "The meeting was cancelled.";
 
 /** A meeting that does not take place is about no deal, is contact with nobody and makes nothing readable. */
-export const cancelled = ({ attendees }: Match): Match => ({
+export const cancelled = ({ attendees, dropsChoice, othersCame }: Match): Match => ({
   attendees: attendees.map((attendee) => (attendee.side === "BUYER" ? { ...attendee, ...NOBODY } : attendee)),
   deal: none(CANCELLED),
   readable: [],
   dropsChoice: false,
+  othersCame: othersCame || dropsChoice,
 });
 
 const NOBODY = {

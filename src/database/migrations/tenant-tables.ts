@@ -248,12 +248,12 @@ CREATE TABLE meeting_match (
   chosen_by text,
   chosen_at timestamptz,
   last_deal jsonb,
+  others_came boolean NOT NULL DEFAULT false,
   CONSTRAINT meeting_match_pkey PRIMARY KEY (tenant_id, meeting_id),
   CONSTRAINT meeting_match_meeting_fkey FOREIGN KEY (tenant_id, meeting_id) REFERENCES meeting (tenant_id, id) ON DELETE CASCADE
 );
 CREATE INDEX meeting_match_by_deal ON meeting_match (tenant_id, copy_id, deal_id, starts_at, meeting_id) WHERE deal_id IS NOT NULL;
-CREATE INDEX meeting_match_by_status
-  ON meeting_match (tenant_id, (CASE WHEN copy_id IS NULL THEN 0 ELSE copy_id END), status, starts_at, meeting_id);
+CREATE INDEX meeting_match_by_status ON meeting_match (tenant_id, (CASE WHEN copy_id IS NULL THEN 0 ELSE copy_id END), status, starts_at, meeting_id);
 
 CREATE TABLE matched_record (
   tenant_id bigint NOT NULL,
