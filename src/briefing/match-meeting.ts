@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { liveCopyId } from "../connections/connection";
 import { holdCopyToJudge } from "../connections/copies";
 import { MEETING_MATCHED, notifyOf } from "../database/between-processes";
@@ -138,7 +138,8 @@ async function findMatches(
       const found = meeting.row.cancelledAt === null ? held : cancelled(held);
       const before = isFree ? null : (was?.lastDeal ?? null);
       const isUnknown = meeting.row.cancelledAt !== null || copy === null || copy.unread.length > 0;
-      return { meeting, copyId, match: found, fingerprint: fingerprintOf(copyId, found), was, before, isUnknown };
+      const fingerprint = fingerprintOf(fact, copyId, found);
+      return { meeting, copyId, match: found, fingerprint, was, before, isUnknown };
     });
   });
   return Promise.all(found);
@@ -152,10 +153,9 @@ function factOf({ row, attendees }: MatchableMeeting): MeetingFact {
   };
 }
 
-const fingerprintOf = (copyId: number | null, { attendees, deal, readable }: Match): string =>
-  createHash("sha256")
-    .update(JSON.stringify([copyId, attendees, deal, readable]))
-    .digest("base64url");
+/** With when it begins: whoever shows a meeting is told where it was moved. */
+const fingerprintOf = ({ startsAt }: MeetingFact, copyId: number | null, { attendees, deal, readable }: Match) =>
+  hash("sha256", JSON.stringify([startsAt, copyId, attendees, deal, readable]), "base64url");
 
 async function storeAttendees({ tenantId, rows }: TenantScope, found: readonly FoundMatch[]): Promise<void> {
   const stored = found.flatMap(({ meeting, match: { attendees } }) =>

@@ -173,7 +173,7 @@ export class MeetingMatchRow extends OfTenant {
   @Column("timestamptz")
   matchedAt!: Date;
 
-  /** Of all that this match says: matching that comes to the same writes nothing. */
+  /** Of all that this match says, and when: matching that comes to the same writes nothing. */
   @Column("text")
   fingerprint!: string;
 

@@ -38,8 +38,12 @@ test("each meeting whose match changes is told once, to every process and to nob
     dataOf(await service.ask(`mutation ($id: ID!) { ${name}(meetingId: $id${more}) { __typename } }`, { id }));
   }
   // What says the same as before is not told.
-  await recordMeeting(service, [singleDeal.email], { externalId: "b" });
-  await recordMeeting(service, [singleDeal.email], { externalId: "b", title: "Moved" });
+  const startsAt = new Date().toISOString();
+  await recordMeeting(service, [singleDeal.email], { externalId: "b", startsAt });
+  await recordMeeting(service, [singleDeal.email], { externalId: "b", startsAt, title: "Renamed" });
+  // Seen red: a page with its briefing open went on with the old hour.
+  const moved = { externalId: "b", startsAt: new Date(Date.parse(startsAt) + 3_600_000).toISOString() };
+  for (let times = 0; times < 2; times += 1) await recordMeeting(service, [singleDeal.email], moved);
   const inputs = ["c", "d", "e"].map((externalId) => ({
     externalId,
     title: externalId,
@@ -54,6 +58,7 @@ test("each meeting whose match changes is told once, to every process and to nob
     const told = toldOf(watching);
     expect(told.filter((one) => one.startsWith("a ")).length).toBe(4);
     expect(told.filter((one) => !one.startsWith("a ")).sort()).toEqual([
+      "b ONLY_CANDIDATE",
       "b ONLY_CANDIDATE",
       "c NONE",
       "d NONE",
