@@ -147,7 +147,7 @@ describe("What is typed", () => {
   });
 
   test("after a report only what failed, or was not sent, stays to be written", () => {
-    const one = { parts: ["x"] };
+    const one = { fieldKey: "key", parts: ["x"] };
     const filled = { DEAL: one, PERSON: one, ORGANIZATION: one };
     const report = [
       { entity: "DEAL" as const, state: "WRITTEN" },
@@ -166,8 +166,8 @@ describe("What is typed", () => {
     ];
     expect(targetOf([a], undefined)).toBe(a);
     expect(targetOf([a, b], undefined)).toBeNull();
-    expect(targetOf([a, b], { targetId: "b", parts: [] })).toBe(b);
-    expect(targetOf([a, b], { targetId: "gone", parts: [] })).toBeNull();
+    expect(targetOf([a, b], { fieldKey: "key", targetId: "b", parts: [] })).toBe(b);
+    expect(targetOf([a, b], { fieldKey: "key", targetId: "gone", parts: [] })).toBeNull();
   });
 });
 

@@ -1,9 +1,9 @@
-import { useQuery } from "urql";
-import { type CrmEntity, type MappingFragment, NominatedFieldDocument } from "../api/operations.generated";
-import { fieldKind } from "../ui/field-types";
+import type { MappingFragment } from "../api/operations.generated";
+import { Problem } from "../ui/problem";
 import { FieldInput } from "./field-input";
+import { type FieldOptions, useFieldOptions } from "./field-options";
 import { FieldResult } from "./field-result";
-import { asFilled, asText, type Filled, recordsOf, targetOf, unwritten, valuesOf } from "./field-values";
+import { asFilled, asText, type Filled, filledOf, recordsOf, targetOf, unwritten, valuesOf } from "./field-values";
 import type { Briefing, Target } from "./targets";
 import { useDraft } from "./use-draft";
 import { useFieldWriting } from "./use-field-writing";
@@ -26,8 +26,10 @@ export function FieldForm({ meetingId, slot, mappings, briefing, onChange }: Fie
     onChange();
   });
   const shown = mappings.filter(({ entity }) => recordsOf(entity, briefing).length > 0);
+  const options = useFieldOptions(shown);
   if (shown.length === 0) return null;
-  const values = valuesOf(shown, filled, briefing);
+  const writable = shown.filter(({ entity, health }) => health !== "MISSING_IN_CRM" && options[entity].list !== null);
+  const values = valuesOf(writable, filled, briefing);
   return (
     <form
       className="stack field-form"
@@ -43,7 +45,8 @@ export function FieldForm({ meetingId, slot, mappings, briefing, onChange }: Fie
           key={mapping.entity}
           mapping={mapping}
           records={recordsOf(mapping.entity, briefing)}
-          filled={filled[mapping.entity]}
+          filled={filledOf(mapping, filled)}
+          options={options[mapping.entity]}
           isLocked={isLocked}
           onChange={(one) => draft.type(asText({ ...filled, [mapping.entity]: one }))}
         />
@@ -65,16 +68,16 @@ interface FieldProps {
   mapping: MappingFragment;
   records: readonly Target[];
   filled: Filled | undefined;
+  options: FieldOptions;
   isLocked: boolean;
   onChange(filled: Filled): void;
 }
 
-function Field({ mapping, records, filled, isLocked, onChange }: FieldProps) {
+function Field({ mapping, records, filled, options, isLocked, onChange }: FieldProps) {
   const { entity, fieldKey, fieldName, fieldType, health } = mapping;
   const name = fieldName ?? fieldKey;
   const target = targetOf(records, filled);
   const parts = filled?.parts ?? [];
-  const options = useOptions(entity, mapping);
   if (health === "MISSING_IN_CRM") {
     return (
       <p className="small">
@@ -88,18 +91,19 @@ function Field({ mapping, records, filled, isLocked, onChange }: FieldProps) {
       <FieldInput
         name={name}
         type={fieldType}
-        options={options}
+        options={options.list}
         parts={parts}
         isLocked={isLocked}
-        onChange={(typed) => onChange({ targetId: target?.id, parts: typed })}
+        onChange={(typed) => onChange({ fieldKey, targetId: target?.id, parts: typed })}
       />
+      {options.error && <Problem error={options.error} again={options.reread} />}
       {records.length > 1 ? (
         <select
           className="input"
           aria-label={`Which ${RECORD[entity]} gets ${name}`}
           value={target?.id ?? ""}
           disabled={isLocked}
-          onChange={({ target: { value } }) => onChange({ targetId: value, parts })}
+          onChange={({ target: { value } }) => onChange({ fieldKey, targetId: value, parts })}
         >
           <option value="">Choose the {RECORD[entity]} …</option>
           {records.map((record) => (
@@ -115,12 +119,4 @@ function Field({ mapping, records, filled, isLocked, onChange }: FieldProps) {
       )}
     </div>
   );
-}
-
-/** Asked of the CRM only for a field that has options. */
-function useOptions(entity: CrmEntity, { fieldKey, fieldType }: MappingFragment) {
-  const { input } = fieldKind(fieldType);
-  const pause = input !== "choice" && input !== "choices";
-  const [{ data }] = useQuery({ query: NominatedFieldDocument, variables: { entity }, pause });
-  return data?.connection.fields.find(({ key }) => key === fieldKey)?.options ?? [];
 }

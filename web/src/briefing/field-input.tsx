@@ -1,10 +1,11 @@
 import { useId } from "react";
 import { asNumber, fieldKind } from "../ui/field-types";
+import type { FieldOptions } from "./field-options";
 
 interface FieldInputProps {
   name: string;
   type: string | null;
-  options: readonly { crmId: string; label: string }[];
+  options: FieldOptions["list"];
   parts: readonly string[];
   isLocked: boolean;
   onChange(parts: string[]): void;
@@ -33,9 +34,14 @@ export function FieldInput({ name, type, options, parts, isLocked, onChange }: F
       return (
         <div className="field">
           {label}
-          <select {...common} value={first} onChange={({ target }) => onChange(target.value ? [target.value] : [])}>
-            <option value="">Nothing chosen</option>
-            {options.map((option) => (
+          <select
+            {...common}
+            disabled={isLocked || options === null}
+            value={first}
+            onChange={({ target }) => onChange(target.value ? [target.value] : [])}
+          >
+            {options === null ? <option value={first}>{NOT_KNOWN}</option> : <option value="">Nothing chosen</option>}
+            {withChosen(options, [first]).map((option) => (
               <option key={option.crmId} value={option.crmId}>
                 {option.label}
               </option>
@@ -49,7 +55,8 @@ export function FieldInput({ name, type, options, parts, isLocked, onChange }: F
           <legend>
             {name} <span className="muted small">({text})</span>
           </legend>
-          {options.map((option) => (
+          {options === null && <p className="small muted">{NOT_KNOWN}</p>}
+          {withChosen(options, parts).map((option) => (
             <label key={option.crmId} className="check">
               <input
                 type="checkbox"
@@ -115,6 +122,15 @@ export function FieldInput({ name, type, options, parts, isLocked, onChange }: F
         </div>
       );
   }
+}
+
+const NOT_KNOWN = "What can be chosen is not known yet";
+
+/** What was chosen and is no option any more is shown as well: it would be sent, or stand in the way, unseen. */
+function withChosen(options: FieldOptions["list"], parts: readonly string[]): NonNullable<FieldOptions["list"]> {
+  if (!options) return [];
+  const others = parts.filter((chosen) => chosen !== "" && !options.some(({ crmId }) => crmId === chosen));
+  return [...options, ...others.map((crmId) => ({ crmId, label: `Not in the CRM's list: ${crmId}` }))];
 }
 
 /** What is written, where that looks otherwise: "1.200" is one thing in German and another in English. */

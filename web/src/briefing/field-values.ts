@@ -4,6 +4,8 @@ import type { Briefing, Target } from "./targets";
 
 /** What was filled in for the nominated field of one kind of record. */
 export interface Filled {
+  /** Another field may be nominated by now: what was filled in is none of that one's. */
+  fieldKey: string;
   /** Of several records the one that was chosen. */
   targetId?: string;
   parts: string[];
@@ -23,15 +25,23 @@ export function targetOf(records: readonly Target[], filled: Filled | undefined)
   return records.find(({ id }) => id === filled?.targetId) ?? null;
 }
 
+/** What was filled in for the field that is nominated now. */
+export function filledOf({ entity, fieldKey }: MappingFragment, filled: FilledFields): Filled | undefined {
+  const kept = filled[entity];
+  return kept?.fieldKey === fieldKey ? kept : undefined;
+}
+
 /** The values to send: of every field that is filled in whole, and whose record is known. */
 export function valuesOf(
   mappings: readonly MappingFragment[],
   filled: FilledFields,
   briefing: Briefing,
 ): FieldValueInput[] {
-  return mappings.flatMap(({ entity, fieldType }) => {
-    const value = valueFrom(fieldType, filled[entity]?.parts ?? []);
-    const target = targetOf(recordsOf(entity, briefing), filled[entity]);
+  return mappings.flatMap((mapping) => {
+    const { entity, fieldType } = mapping;
+    const kept = filledOf(mapping, filled);
+    const value = valueFrom(fieldType, kept?.parts ?? []);
+    const target = targetOf(recordsOf(entity, briefing), kept);
     return value !== undefined && target ? [{ entity, targetId: target.id, value }] : [];
   });
 }

@@ -1,0 +1,120 @@
+import type { Page, Route } from "playwright-core";
+import { fieldOf, fieldsIn, heldIn, patches, setMapping, showFields } from "../support/fields";
+import { connect, syncEnds } from "../support/stories";
+import { useStarted } from "../support/world";
+import { findings } from "./support/browser";
+import { startProduct } from "./support/product";
+import { focusIsKept, openNewMeeting } from "./support/steps";
+
+let page: Page;
+
+const product = useStarted(startProduct);
+beforeAll(async () => {
+  const { service, simulator } = product;
+  await connect(service, simulator);
+  await syncEnds(service);
+});
+beforeEach(async () => {
+  product.simulator.control.clearFaults();
+  page = await product.signIn("admin");
+});
+afterEach(() => page.context().close());
+
+const form = () => page.getByRole("form", { name: "Nominated fields" });
+const write = () => form().getByRole("button", { name: "Write the fields" });
+const results = () => form().getByRole("status").getByRole("listitem");
+const story = () => product.simulator.company.stories.singleDeal;
+const held = (entity: "DEAL" | "PERSON", type: string) =>
+  heldIn(
+    product.simulator,
+    entity,
+    entity === "DEAL" ? story().dealId : story().personId,
+    fieldOf(product.simulator, entity, type).field_code,
+  );
+
+async function openWith(deal: string, person: string): Promise<void> {
+  const { service, simulator } = product;
+  await setMapping(service, "DEAL", fieldOf(simulator, "DEAL", deal).field_code);
+  await setMapping(service, "PERSON", fieldOf(simulator, "PERSON", person).field_code);
+  await openNewMeeting(product, page, [story().email]);
+}
+
+const failed = (route: Route) => route.fulfill({ status: 200, json: { errors: [{ message: "Not now." }] } });
+
+/** Whatever one operation asks for is answered with an error, until that is over. @returns what ends it */
+async function failing(operation: string): Promise<() => Promise<void>> {
+  await page.route("**/graphql", (route) =>
+    route.request().postData()?.includes(operation) ? failed(route) : route.continue(),
+  );
+  return () => page.unrouteAll({ behavior: "ignoreErrors" });
+}
+
+describe("Of a field with options", () => {
+  const choice = () => form().getByLabel(/\(One of several options\)/);
+  const chosen = () => choice().locator("option:checked").textContent();
+
+  // Seen red: nothing told of it.
+  test("nothing is sent while its options cannot be read, and trying again shows what was chosen", async () => {
+    await openWith("enum", "varchar");
+    await choice().selectOption({ label: "Enterprise" });
+    const heal = await failing("query NominatedField");
+    await page.reload();
+    await form().getByRole("alert").filter({ hasText: "Not now." }).waitFor();
+    expect(await chosen()).toBe("What can be chosen is not known yet");
+    expect([await choice().isEnabled(), await write().isEnabled()]).toEqual([false, false]);
+    expect(await findings(page)).toEqual([]);
+    await form()
+      .getByLabel(/\(Text\)/)
+      .fill("Decides");
+    await write().click();
+    await results().filter({ hasText: "Marta" }).getByText("Written", { exact: true }).waitFor();
+    expect([held("DEAL", "enum"), held("PERSON", "varchar")]).toEqual([null, "Decides"]);
+    await heal();
+    await form().getByRole("button", { name: "Try again" }).click();
+    await choice().and(page.locator(":enabled")).waitFor();
+    expect(await chosen()).toBe("Enterprise");
+    await write().click();
+    await results().filter({ hasText: "Halden" }).getByText("Written", { exact: true }).waitFor();
+    expect(held("DEAL", "enum")).not.toBeNull();
+  });
+
+  // Seen red: "Nothing chosen" was shown.
+  test("what was chosen and is gone from the CRM's list is shown as that, and can be unchosen", async () => {
+    const { simulator } = product;
+    await openWith("enum", "set");
+    await choice().selectOption({ label: "Consumer" });
+    await form().getByLabel("Analytics").check();
+    await form().getByLabel("Compliance").check();
+    for (const entity of ["DEAL", "PERSON"] as const) {
+      const left = fieldsIn(simulator, entity).map((field) => ({ ...field, options: field.options?.slice(1) ?? null }));
+      showFields(simulator, entity, left);
+    }
+    await page.reload();
+    await form().getByLabel("Compliance").waitFor();
+    expect(await chosen()).toMatch(/^Not in the CRM's list: \d+$/);
+    const gone = form().getByRole("checkbox", { name: "Not in the CRM's list" });
+    expect([await gone.isChecked(), await form().getByLabel("Compliance").isChecked()]).toEqual([true, true]);
+    expect(await findings(page)).toEqual([]);
+    await gone.click();
+    await gone.waitFor({ state: "detached" });
+    await focusIsKept(page);
+    await choice().selectOption("Nothing chosen");
+    await write().click();
+    await results().filter({ hasText: "Marta" }).getByText("Written", { exact: true }).waitFor();
+    expect(patches(simulator)).toHaveLength(1);
+    expect(held("PERSON", "set")).toHaveLength(1);
+  });
+
+  // Seen red: "Nothing chosen" was shown, and the button would have sent the other field's option.
+  test("what was chosen for it is not that of another field that is nominated by now", async () => {
+    const { service, simulator } = product;
+    await openWith("enum", "varchar");
+    await choice().selectOption({ label: "Enterprise" });
+    const other = simulator.control.addCustomField("deal", { name: "Mood", type: "enum", options: ["good", "bad"] });
+    await setMapping(service, "DEAL", other);
+    await page.reload();
+    await form().getByLabel(/^Mood/).and(page.locator(":enabled")).waitFor();
+    expect(await chosen()).toBe("Nothing chosen");
+    expect(await write().isEnabled()).toBe(false);
+  });
+});

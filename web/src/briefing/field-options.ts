@@ -1,0 +1,41 @@
+import { type CombinedError, useQuery } from "urql";
+import { type CrmEntity, type MappingFragment, NominatedFieldDocument } from "../api/operations.generated";
+import { fieldKind } from "../ui/field-types";
+
+/** What can be chosen for a nominated field. */
+export interface FieldOptions {
+  /** null while that is not known: then nothing is chosen and nothing sent. Empty for a field without options. */
+  list: readonly { crmId: string; label: string }[] | null;
+  error: CombinedError | undefined;
+  reread(): void;
+}
+
+/** The options of each nominated field, by the CRM's own list. */
+export function useFieldOptions(mappings: readonly MappingFragment[]): Record<CrmEntity, FieldOptions> {
+  return {
+    DEAL: useOptionsOf("DEAL", mappings),
+    PERSON: useOptionsOf("PERSON", mappings),
+    ORGANIZATION: useOptionsOf("ORGANIZATION", mappings),
+  };
+}
+
+/** Asked of the CRM only for a field that has options. */
+function useOptionsOf(entity: CrmEntity, mappings: readonly MappingFragment[]): FieldOptions {
+  const mapping = mappings.find((one) => one.entity === entity);
+  const isNeeded = mapping !== undefined && mapping.health !== "MISSING_IN_CRM" && hasOptions(mapping.fieldType);
+  const [{ data, error }, refresh] = useQuery({
+    query: NominatedFieldDocument,
+    variables: { entity },
+    pause: !isNeeded,
+  });
+  const reread = () => refresh({ requestPolicy: "network-only" });
+  if (!isNeeded) return { list: [], error: undefined, reread };
+  if (error || !data) return { list: null, error, reread };
+  const field = data.connection.fields.find(({ key }) => key === mapping.fieldKey);
+  return { list: field?.options ?? [], error, reread };
+}
+
+function hasOptions(type: string | null): boolean {
+  const { input } = fieldKind(type);
+  return input === "choice" || input === "choices";
+}
