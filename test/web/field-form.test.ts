@@ -118,3 +118,52 @@ describe("Of a field with options", () => {
     expect(await write().isEnabled()).toBe(false);
   });
 });
+
+describe("Where the answer to a write is an error", () => {
+  const text = () => form().getByLabel(/\(Long text\)/);
+  const button = (name: string | RegExp) => form().getByRole("button", { name });
+  const isWritten = () => results().filter({ hasText: "Halden" }).getByText("Written", { exact: true }).waitFor();
+
+  /** What is sent first is answered with an error. @returns what lets it reach the service */
+  async function sendAndHoldBack(words: string): Promise<() => Promise<unknown>> {
+    let arrive: (() => Promise<unknown>) | undefined;
+    await openWith("text", "varchar");
+    await page.route("**/graphql", async (route) => {
+      if (arrive || !route.request().postData()?.includes("mutation WriteFields")) return route.continue();
+      arrive = () => route.fetch();
+      await failed(route);
+    });
+    await text().fill(words);
+    await write().click();
+    await form().getByRole("alert").filter({ hasText: "Not now." }).waitFor();
+    return async () => arrive?.();
+  }
+
+  // Seen red: the field could be edited, what it had held before was written, and what it held by then was gone.
+  test("what is sent again is what is shown", async () => {
+    await sendAndHoldBack("As it was sent.");
+    if (await text().isEnabled()) await text().fill("As it is by now.");
+    const shown = await text().inputValue();
+    expect(await findings(page)).toEqual([]);
+    await button(/again$/).click();
+    await isWritten();
+    expect([held("DEAL", "text"), await text().inputValue()]).toEqual([shown, ""]);
+    expect(patches(product.simulator)).toHaveLength(1);
+  });
+
+  // Seen red: with a key of its own, what came late was written over it; and with the first one's, it was refused.
+  test.each([
+    ["has not arrived, it is written alone, also where the first one comes late", false, 1],
+    ["has arrived all the same, it is written after that one", true, 2],
+  ])("an edit comes in place of what was sent: where that %s", async (_, arrives, writes) => {
+    const arrive = await sendAndHoldBack("As it was sent.");
+    if (arrives) await arrive();
+    await button("Edit").click();
+    await text().fill("As it is by now.");
+    await write().click();
+    await isWritten();
+    if (!arrives) await arrive();
+    expect([held("DEAL", "text"), await text().inputValue()]).toEqual(["As it is by now.", ""]);
+    expect(patches(product.simulator)).toHaveLength(writes);
+  });
+});

@@ -1,4 +1,5 @@
 import type { MappingFragment } from "../api/operations.generated";
+import { Button } from "../ui/parts";
 import { Problem } from "../ui/problem";
 import { FieldInput } from "./field-input";
 import { type FieldOptions, useFieldOptions } from "./field-options";
@@ -21,7 +22,7 @@ interface FieldFormProps {
 export function FieldForm({ meetingId, slot, mappings, briefing, onChange }: FieldFormProps) {
   const draft = useDraft(slot);
   const filled = asFilled(draft.text);
-  const { writing, isLocked, send, again } = useFieldWriting(meetingId, (writes) => {
+  const { writing, isLocked, ...sender } = useFieldWriting(meetingId, (writes) => {
     draft.type(asText(unwritten(filled, writes)));
     onChange();
   });
@@ -30,13 +31,15 @@ export function FieldForm({ meetingId, slot, mappings, briefing, onChange }: Fie
   if (shown.length === 0) return null;
   const writable = shown.filter(({ entity, health }) => health !== "MISSING_IN_CRM" && options[entity].list !== null);
   const values = valuesOf(writable, filled, briefing);
+  const isStopped = writing?.is === "STOPPED";
   return (
     <form
       className="stack field-form"
       aria-label="Nominated fields"
       onSubmit={(event) => {
         event.preventDefault();
-        if (!isLocked && values.length > 0) send(values);
+        if (isStopped) sender.sendAgain();
+        else if (!isLocked && values.length > 0) sender.send(values);
       }}
     >
       <h3>Nominated fields</h3>
@@ -54,11 +57,17 @@ export function FieldForm({ meetingId, slot, mappings, briefing, onChange }: Fie
       {!draft.isKept && (
         <p className="small notice tone-warn">This browser cannot keep what you fill in until it is written.</p>
       )}
-      {writing && <FieldResult writing={writing} mappings={mappings} onAgain={again} />}
-      <div>
-        <button type="submit" className="button" aria-busy={isLocked} disabled={values.length === 0 || isLocked}>
-          {writing?.is === "SENT" ? "Writing …" : "Write the fields"}
+      {writing && <FieldResult writing={writing} mappings={mappings} />}
+      <div className="row">
+        <button
+          type="submit"
+          className="button"
+          aria-busy={isLocked && !isStopped}
+          disabled={!isStopped && (values.length === 0 || isLocked)}
+        >
+          {isStopped ? "Send again" : writing?.is === "SENT" ? "Writing …" : "Write the fields"}
         </button>
+        {isStopped && <Button onClick={sender.edit}>Edit</Button>}
       </div>
     </form>
   );

@@ -8,14 +8,22 @@ import { fateOf, RECORD } from "./wording";
 interface ResultProps {
   writing: FieldWriting;
   mappings: readonly MappingFragment[];
-  onAgain(): void;
 }
 
 /** What became of each value, or what is known meanwhile. */
-export function FieldResult({ writing, mappings, onAgain }: ResultProps) {
+export function FieldResult({ writing, mappings }: ResultProps) {
   if (writing.is === "SENT") return null;
   if (writing.is === "REFUSED") return <Notice tone="bad" title={writing.message} />;
-  if (writing.is === "STOPPED") return <Problem error={writing.error} again={onAgain} />;
+  if (writing.is === "STOPPED") {
+    return (
+      <>
+        <Problem error={writing.error} />
+        <p className="small">
+          Send the fields again, or edit them first. However often they arrive, they are written once.
+        </p>
+      </>
+    );
+  }
   if (writing.is === "LOST") {
     if (writing.error && isSignedOut(writing.error)) return <Problem error={writing.error} />;
     return (
