@@ -110,6 +110,26 @@ test("a search and whose meetings they are narrow the list, and the counts with 
   expect(await page.getByRole("searchbox", { name: "Search" }).inputValue()).toBe("");
 });
 
+// Seen red: it was loading, and nothing was said.
+test("where it cannot be read who somebody is, that is said of their own meetings, and trying again asks for it", async () => {
+  const reader = await product.signIn("admin");
+  // Without events nothing asks before the button is pressed.
+  await reader.routeWebSocket(/graphql$/, () => {});
+  let fails = true;
+  await reader.route("**/graphql", (route) =>
+    fails && route.request().postData()?.includes("query Me {")
+      ? route.fulfill({ status: 200, json: { errors: [{ message: "Not now." }] } })
+      : route.continue(),
+  );
+  await reader.goto(`${product.service.url}/meetings?mine=1`);
+  await reader.getByRole("alert").filter({ hasText: "Not now." }).waitFor();
+  expect(await reader.getByRole("heading", { level: 3 }).count()).toBe(0);
+  fails = false;
+  await reader.getByRole("button", { name: "Try again" }).click();
+  await reader.getByRole("link", { name: "All (6)" }).waitFor();
+  await line("Tomorrow's call", reader).waitFor();
+});
+
 test("where nothing fits no time is said to be without meetings, and how many fit is read out", async () => {
   await page.getByRole("searchbox", { name: "Search" }).fill("nobody knows it");
   await page.getByText("No meeting of today fits.").waitFor();

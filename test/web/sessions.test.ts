@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { posts } from "../support/notes";
-import { syncEnds, until } from "../support/stories";
+import { recordMeeting, syncEnds, until } from "../support/stories";
 import { useStarted } from "../support/world";
 import { findings } from "./support/browser";
 import { startProduct } from "./support/product";
@@ -19,6 +19,25 @@ test("who is not signed in is sent to the host product, and the page shows nothi
   await page.getByRole("link", { name: "Sign in" }).click();
   await page.getByRole("button", { name: "Anna Admin" }).click();
   await page.getByRole("button", { name: "Connect Pipedrive" }).waitFor();
+});
+
+// Seen red: it was loading, and nothing was said.
+test("who opens the address of their own meetings without being signed in is told so, and sees them once they are", async () => {
+  const { service, host } = product;
+  const startsAt = new Date().toISOString();
+  await recordMeeting(service, [], { title: "Anna's call", startsAt, ownerEmail: "anna@seller.example" });
+  await recordMeeting(service, [], { title: "Another's call", startsAt, ownerEmail: "other@seller.example" });
+  const page = await product.openSignedOut();
+  await page.goto(`${service.url}/meetings?mine=1`);
+  await page.getByRole("alert").filter({ hasText: "You are not signed in" }).waitFor();
+  expect(await findings(page)).toEqual([]);
+  const tab = await page.context().newPage();
+  await tab.goto(host.url);
+  await tab.getByRole("button", { name: "Anna Admin" }).click();
+  await tab.getByRole("heading", { level: 1 }).waitFor();
+  await page.evaluate("window.dispatchEvent(new Event('focus'))");
+  await page.getByRole("link", { name: "Anna's call" }).waitFor();
+  expect(await page.getByRole("link", { name: "Another's call" }).count()).toBe(0);
 });
 
 test("a token that ends is replaced, and the page stays live; none is ever kept in the browser", async () => {

@@ -20,10 +20,15 @@ export function MeetingsPage() {
   const wishes = readWishes(useSearch());
   const [, setSearch] = useSearchParams();
   const wish = (changed: Partial<Wishes>) => setSearch(writeWishes({ ...wishes, ...changed }), { replace: true });
-  const [{ data: me }] = useQuery({ query: MeDocument });
-  const email = me?.viewer.email ?? null;
-  const isKnown = me !== undefined || !wishes.mine;
-  const { counts, error, isReading, reread } = useCounts(wishes, email, isKnown);
+  const me = useMe();
+  const isKnown = me.email !== undefined || !wishes.mine;
+  const email = me.email ?? null;
+  const { counts, isReading, ...read } = useCounts(wishes, email, isKnown);
+  const error = read.error ?? (isKnown ? undefined : me.error);
+  const reread = () => {
+    me.reread();
+    read.reread();
+  };
   useFound(wishes, isReading ? undefined : counts);
   return (
     <div className="stack">
@@ -42,7 +47,7 @@ export function MeetingsPage() {
           ) : (
             <>
               <Tabs wishes={wishes} counts={counts} />
-              <Narrowing wishes={wishes} hasEmail={email !== null} onWish={wish} />
+              <Narrowing wishes={wishes} email={me.email} onWish={wish} />
               <Sections wishes={wishes} email={email} onChanged={reread} />
             </>
           )}
@@ -50,6 +55,17 @@ export function MeetingsPage() {
       )}
     </div>
   );
+}
+
+/** Whose meetings are "mine"; undefined until that is known, and asked for again whenever the page reads anew. */
+function useMe() {
+  const [{ data, error }, ask] = useQuery({ query: MeDocument });
+  const isMissing = !data;
+  const reread = useCallback(() => {
+    if (isMissing) ask({ requestPolicy: "network-only" });
+  }, [isMissing, ask]);
+  useChanges(reread);
+  return { email: data?.viewer.email, error, reread };
 }
 
 /** How many there are under each tab, of what is searched for. */
@@ -64,7 +80,10 @@ function useCounts(wishes: Wishes, email: string | null, isKnown: boolean) {
     requestPolicy: "cache-and-network",
     pause: !isKnown,
   });
-  const reread = useCallback(() => refresh({ requestPolicy: "network-only" }), [refresh]);
+  // What is asked for before that is known would be everybody's.
+  const reread = useCallback(() => {
+    if (isKnown) refresh({ requestPolicy: "network-only" });
+  }, [isKnown, refresh]);
   useChanges(reread);
   useMatches(reread);
   return { counts: useKept(data), error, isReading: fetching || stale, reread };

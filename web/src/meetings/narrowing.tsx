@@ -7,13 +7,13 @@ const TYPING_MS = 300;
 
 interface NarrowingProps {
   wishes: Wishes;
-  /** The host product says which address the viewer has; without it nobody's meetings are theirs. */
-  hasEmail: boolean;
+  /** The host product says which address the viewer has; without it nobody's meetings are theirs. undefined: not known yet. */
+  email: string | null | undefined;
   onWish(changed: Partial<Wishes>): void;
 }
 
 /** Fewer meetings: by a word, and by whose they are. */
-export function Narrowing({ wishes: { tab, search, mine, cancelled }, hasEmail, onWish }: NarrowingProps) {
+export function Narrowing({ wishes: { tab, search, mine, cancelled }, email, onWish }: NarrowingProps) {
   const id = useId();
   const { field, typed, type } = useTyped(search);
   const settle = useEffectEvent(() => typed !== search && onWish({ search: typed }));
@@ -41,10 +41,10 @@ export function Narrowing({ wishes: { tab, search, mine, cancelled }, hasEmail, 
         <input
           type="checkbox"
           checked={mine}
-          disabled={!hasEmail}
+          disabled={!email}
           onChange={({ target }) => onWish({ mine: target.checked })}
         />
-        {hasEmail ? "Mine" : "Mine (your sign-in does not say your address)"}
+        {email === null ? "Mine (your sign-in does not say your address)" : "Mine"}
       </label>
       {tab === "all" && (
         <label className="row check">
