@@ -1,4 +1,4 @@
-import { netChanges } from "../../web/src/briefing/changed";
+import { beginningOf, netChanges } from "../../web/src/briefing/changed";
 import { draftSlot, tooMany } from "../../web/src/briefing/draft-slots";
 import { asFilled, asText, targetOf, unwritten } from "../../web/src/briefing/field-values";
 import { withLastWord } from "../../web/src/briefing/last-word";
@@ -89,6 +89,23 @@ test("what has changed goes from the first state to the last, and what went back
     ["CLOSE_DATE", "none", expect.stringContaining("2027"), "4"],
     ["STAGE", "First talk", "Contract", "3"],
   ]);
+});
+
+test("changes are told of since the connection where it is later than what is asked for, and none was seen before it", () => {
+  const now = Date.parse("2026-11-28T00:00:00Z");
+  const at = (day: string) => `2026-${day}T00:00:00.000Z`;
+  const previousMeeting = { id: "1", title: "Call", startsAt: at("11-20") };
+  const seen = (kind: "STAGE" | "VERDICT", day: string) => ({ kind, from: null, to: "x", seenAt: at(day) });
+  const of = (
+    connected: string | null,
+    previous: typeof previousMeeting | null,
+    ...changes: ReturnType<typeof seen>[]
+  ) => beginningOf({ changes, previousMeeting: previous }, connected && at(connected), now);
+  expect([of("10-28", null), of("11-19", previousMeeting), of(null, null)]).toEqual([null, null, null]);
+  expect([of("10-30", null), of("11-21", previousMeeting)]).toEqual([at("10-30"), at("11-21")]);
+  expect(of("11-21", null, seen("STAGE", "11-22"), seen("VERDICT", "11-20"))).toBe(at("11-21"));
+  // Somebody has authorized again.
+  expect(of("11-21", null, seen("STAGE", "11-22"), seen("STAGE", "11-20"))).toBeNull();
 });
 
 test("who was heard of last comes first, by mail or by what they took part in", () => {

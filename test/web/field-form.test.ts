@@ -167,3 +167,25 @@ describe("Where the answer to a write is an error", () => {
     expect(patches(product.simulator)).toHaveLength(writes);
   });
 });
+
+test("a number is read as the browser's language writes it, and what is written is said before", async () => {
+  await page.context().close();
+  page = await product.signIn("member", { locale: "de-DE" });
+  await openWith("monetary", "double");
+  await form()
+    .getByLabel(/\(Amount of money\)/)
+    .fill("1.200");
+  await form().getByText("Written as 1200", { exact: true }).waitFor();
+  await form()
+    .getByLabel(/: currency$/)
+    .fill("eur");
+  await form()
+    .getByLabel(/\(Number\)/)
+    .fill("-12,5");
+  await form().getByText("Written as -12.5", { exact: true }).waitFor();
+  expect(await findings(page)).toEqual([]);
+  await write().click();
+  await results().last().getByText("Written", { exact: true }).waitFor();
+  expect(held("DEAL", "monetary")).toMatchObject({ value: 1_200, currency: "EUR" });
+  expect(held("PERSON", "double")).toBe(-12.5);
+});

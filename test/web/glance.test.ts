@@ -40,6 +40,27 @@ test("a ghosted deal says only why it is ghosted, and the contact that counts st
   expect(await findings(page)).toEqual([]);
 });
 
+const connectedDaysAgo = (days: number) =>
+  product.database.query("UPDATE connection SET connected_at = now() - make_interval(days => $1)", [days]);
+
+// Seen red: "Nothing of the deal has changed in the CRM" in the last 30 days, of which nobody had looked at the first 28.
+test("of the time before the CRM was connected nothing is said to have changed, nor that nothing has", async () => {
+  const { email } = product.simulator.company.stories.singleDeal;
+  await connectedDaysAgo(2);
+  const title = await openNewMeeting(product, page, [email]);
+  const changed = card("Changed since the CRM was connected");
+  await changed.getByText("As far as has been seen, nothing of the deal has changed.").waitFor();
+  const day = new Date(Date.now() - 2 * DAY_MS).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+  await changed.getByText(day).waitFor();
+  expect(await findings(page)).toEqual([]);
+  await connectedDaysAgo(31);
+  await page.reload();
+  await page.getByRole("heading", { level: 1, name: title }).waitFor();
+  await card("Changed in the last 30 days")
+    .getByText("As far as has been seen, nothing of the deal has changed.")
+    .waitFor();
+});
+
 test("what has changed since the last meeting is said from what to what, and the last meeting is a link", async () => {
   const { service, simulator, database } = product;
   const { dealId, email } = simulator.company.stories.singleDeal;
@@ -49,6 +70,7 @@ test("what has changed since the last meeting is said from what to what, and the
   });
   simulator.control.change("deal", dealId, { value: 51_000, expected_close_date: "2027-03-01" });
   await syncAgain(service, database);
+  await connectedDaysAgo(31);
   await openNewMeeting(product, page, [email]);
   const changed = card("Changed since the last meeting");
   await changed.getByRole("link", { name: "The meeting before" }).waitFor();
@@ -214,32 +236,5 @@ describe("Nominated fields", () => {
     await fields().getByText("We do not know yet").waitFor();
     await results().first().getByText("Written").waitFor();
     expect(product.simulator.log.of("PATCH", "/api/v2/")).toHaveLength(2);
-  });
-
-  test("a number is read as the browser's language writes it, and what is written is said before", async () => {
-    const { service, simulator } = product;
-    const { dealId, personId, email } = simulator.company.stories.singleDeal;
-    const [amount, share] = [fieldOf(simulator, "DEAL", "monetary"), fieldOf(simulator, "PERSON", "double")];
-    await setMapping(service, "DEAL", amount.field_code);
-    await setMapping(service, "PERSON", share.field_code);
-    await page.context().close();
-    page = await product.signIn("member", { locale: "de-DE" });
-    await openNewMeeting(product, page, [email]);
-    await fields()
-      .getByLabel(/\(Amount of money\)/)
-      .fill("1.200");
-    await fields().getByText("Written as 1200", { exact: true }).waitFor();
-    await fields()
-      .getByLabel(/: currency$/)
-      .fill("eur");
-    await fields()
-      .getByLabel(/\(Number\)/)
-      .fill("-12,5");
-    await fields().getByText("Written as -12.5", { exact: true }).waitFor();
-    expect(await findings(page)).toEqual([]);
-    await fields().getByRole("button", { name: "Write the fields" }).click();
-    await results().last().getByText("Written", { exact: true }).waitFor();
-    expect(heldIn(simulator, "DEAL", dealId, amount.field_code)).toMatchObject({ value: 1_200, currency: "EUR" });
-    expect(heldIn(simulator, "PERSON", personId, share.field_code)).toBe(-12.5);
   });
 });

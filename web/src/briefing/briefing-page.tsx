@@ -82,7 +82,7 @@ function Body({ meeting, briefing, viewer, connection, onChange }: BodyProps) {
       <div className="stack">
         {deal && <DealCard deal={deal} meeting={meeting} onChange={onChange} />}
         <Candidates meeting={meeting} chosenId={deal?.id ?? null} onChosen={onChange} />
-        {deal && <ChangesCard briefing={briefing} />}
+        {deal && <ChangesCard briefing={briefing} connectedAt={connection.connectedAt} />}
         {deal && <QuietCard deal={deal} contacts={contacts} />}
       </div>
       <aside className="stack" aria-label="People and history">

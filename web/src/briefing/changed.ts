@@ -41,6 +41,26 @@ export function netChanges(changes: readonly Change[]): Changed[] {
   });
 }
 
+/** Where no earlier meeting was about the deal, the service looks back so long. */
+const LATELY_MS = 30 * 24 * 3_600_000;
+
+/**
+ * When the CRM was connected, where that is later than what is asked for: of the time before, nobody has looked. Whoever
+ * authorizes again moves it on, and what was seen before that goes on: then it is no beginning.
+ */
+export function beginningOf(
+  { changes, previousMeeting }: Pick<Briefing, "changes" | "previousMeeting">,
+  connectedAt: string | null,
+  now: number,
+): string | null {
+  if (connectedAt === null) return null;
+  const connected = Date.parse(connectedAt);
+  const asked = previousMeeting ? Date.parse(previousMeeting.startsAt) : now - LATELY_MS;
+  // A verdict is told of from when on it held, which may be before anybody looked.
+  const wasSeen = changes.some(({ kind, seenAt }) => kind !== "VERDICT" && Date.parse(seenAt) < connected);
+  return connected > asked && !wasSeen ? connectedAt : null;
+}
+
 function inWords(kind: DealChangeKind, value: string | null): string {
   if (value === null) return "none";
   if (kind === "CLOSE_DATE") return day(value);

@@ -1,16 +1,27 @@
 import { Link } from "wouter";
+import { now } from "../api/clock";
 import { Card, When } from "../ui/parts";
 import { dayOf } from "../ui/words";
-import { netChanges } from "./changed";
+import { beginningOf, netChanges } from "./changed";
 import type { Briefing } from "./targets";
 
+interface ChangesProps {
+  briefing: Briefing;
+  connectedAt: string | null;
+}
+
 /** What is otherwise than when these people met last. */
-export function ChangesCard({ briefing: { changes, previousMeeting } }: { briefing: Briefing }) {
+export function ChangesCard({ briefing, connectedAt }: ChangesProps) {
+  const { changes, previousMeeting } = briefing;
   const changed = netChanges(changes);
+  const beginning = beginningOf(briefing, connectedAt, now());
+  const asked = previousMeeting ? "Changed since the last meeting" : "Changed in the last 30 days";
   return (
-    <Card title={previousMeeting ? "Changed since the last meeting" : "Changed in the last 30 days"}>
+    <Card title={beginning ? "Changed since the CRM was connected" : asked}>
+      {beginning && <p className="small muted">{dayOf(beginning)}. What changed before is not told here.</p>}
       {previousMeeting && (
         <p className="small muted">
+          {beginning && "The last meeting: "}
           <Link href={`/meetings/${previousMeeting.id}`} dir="auto">
             {previousMeeting.title}
           </Link>
@@ -18,7 +29,7 @@ export function ChangesCard({ briefing: { changes, previousMeeting } }: { briefi
         </p>
       )}
       {changed.length === 0 ? (
-        <p className="muted">Nothing of the deal has changed in the CRM.</p>
+        <p className="muted">As far as has been seen, nothing of the deal has changed.</p>
       ) : (
         <ul className="changes">
           {changed.map(({ kind, what, from, to, seenAt }) => (
