@@ -201,8 +201,8 @@ async function whatIsDue(scope: TenantScope): Promise<Due | null> {
   const copy = copyId && (await typed((orm) => orm.findOneBy(SyncedCopyRow, { tenantId, id: copyId })));
   if (!copy) return null;
   const [ended] = await rows<{ until: Date | null } & Pick<Due, "isChanged" | "isLess" | "isWhole" | "isFreshAgain">>(
-    `SELECT max(r.finished_at) AS until, coalesce(bool_or(s.written + s.removed > 0), false) AS "isChanged",
-       coalesce(bool_or(s.removed > 0 AND s.resource = ANY ($5)), false) AS "isLess", (
+    `SELECT max(r.finished_at) AS until, coalesce(bool_or(s.written + s.removed > 0 OR r.written_beside + r.removed_beside > 0), false) AS "isChanged",
+       coalesce(bool_or(s.removed > 0 AND s.resource = ANY ($5) OR r.removed_beside > 0), false) AS "isLess", (
        SELECT count(*) = cardinality($5::text[]) FROM sync_list l WHERE l.tenant_id = $1 AND l.copy_id = $2
          AND l.resource = ANY ($5) AND l.watermark IS NOT NULL) AS "isWhole",
        coalesce(max(r.finished_at) FILTER (WHERE r.state = 'SUCCEEDED') - make_interval(hours => $6) > (

@@ -102,6 +102,13 @@ export class SyncRunRow extends OfTenant {
 
   @Column("jsonb", { default: [] })
   gaps!: GapSummary[];
+
+  /** Records of lists that it has no step for: looks at single ones, as before a meeting. */
+  @Column("integer", { default: 0 })
+  writtenBeside!: number;
+
+  @Column("integer", { default: 0 })
+  removedBeside!: number;
 }
 
 /** What a run did for one resource. */

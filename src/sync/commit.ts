@@ -165,6 +165,12 @@ async function tell(scope: TenantScope, run: ClaimedRun): Promise<void> {
   await notify(scope, PROGRESS_CHANGED);
 }
 
+/** SQL: adds a commit's counts to its step; where the run has none for its list, whoever matches again must hear of it all the same. */
+const COUNT = `WITH ${COUNTED}
+    UPDATE sync_run SET written_beside = written_beside + $6, removed_beside = removed_beside + $8
+    WHERE tenant_id = $1 AND id = $2 AND $6::int + $8::int > 0
+      AND NOT EXISTS (SELECT 1 FROM sync_step s WHERE s.tenant_id = $1 AND s.run_id = $2 AND s.resource = $3)`;
+
 /** Commits one piece of a step: its rows and its counts together. @throws RunLostError, NeedsReauthorizationError */
 export async function commitPiece(
   context: RunContext,
@@ -173,7 +179,7 @@ export async function commitPiece(
 ): Promise<StepChange> {
   const change = await inRun(context, async (copy) => {
     const written = await write(copy);
-    await copy.rows(`WITH ${COUNTED} SELECT 1`, countsParameters(context.run, resource, written));
+    await copy.rows(COUNT, countsParameters(context.run, resource, written));
     return written;
   });
   count(context, resource, change);

@@ -241,8 +241,9 @@ export async function commitAnswers(
   const shown = await readAgain(context, api, oddOnes);
   if (isRefutedBy(oddOnes, shown)) await refuteRule(copy);
   const change = await commitPiece(context, "DEAL_PARTICIPANTS", async (inner) => {
-    await judged(context, inner, "DEALS", [], () => writeDeals(shown, 0)(inner, context.clock()));
-    return writeAnswers(context, inner, answers, walk.mark);
+    const again = await judged(context, inner, "DEALS", [], () => writeDeals(shown, 0)(inner, context.clock()));
+    const answered = await writeAnswers(context, inner, answers, walk.mark);
+    return { ...answered, written: answered.written + again.ids.length, removed: answered.removed + again.removed };
   });
   if (!walk.rule.refuted) walk.rule = await confirmRule(copy, agreeing(answers.known));
   return change;

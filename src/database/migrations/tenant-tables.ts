@@ -153,9 +153,9 @@ CREATE TABLE sync_run (
   finished_at timestamptz,
   lease_id uuid,
   lease_until timestamptz,
-  error_code text,
-  error_message text,
+  error_code text, error_message text,
   gaps jsonb NOT NULL DEFAULT '[]',
+  written_beside integer NOT NULL DEFAULT 0, removed_beside integer NOT NULL DEFAULT 0,
   CONSTRAINT sync_run_pkey PRIMARY KEY (tenant_id, id),
   CONSTRAINT sync_run_tenant_fkey FOREIGN KEY (tenant_id) REFERENCES tenant (id)
 );
