@@ -247,6 +247,7 @@ async function look(context: RunContext, api: CrmApi, probed: Probed, ids: reado
       const removed = page.removed + (await removeRecords(copy, list.entity, gone, clock()));
       return { ...page, gone: [...page.gone, ...gone], unchanged, removed };
     });
+    await seen(copy, resource, [...shown]);
     await forgetMissed(copy, resource, [...shown, ...gone]);
     const missed = leftOut.filter((id) => !gone.includes(id));
     await noteMissed(copy, resource, missed, clock());

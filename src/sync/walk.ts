@@ -145,7 +145,8 @@ async function commitPage(
   await knowFields(context.copy, resource, state);
   const change = await inRun(context, async (copy) => {
     if (page.records.length > 0) await LISTS[resource].before?.(context.settling, copy, page.records);
-    if (pass.removes) await seen(copy, resource, idsOf(page));
+    // Shown by what changed as well: a walk may have passed by before the record was back.
+    if (isRemoving(state)) await seen(copy, resource, idsOf(page));
     const stored = await storable(keepOut, copy, resource, page);
     const leaving = stored.records.filter(isDeleted).map(({ id }) => id);
     const { ids, removed } = await judged(context, copy, resource, leaving, () => stored.write(copy, clock()));
@@ -178,6 +179,7 @@ async function commitPage(
   return counted;
 }
 
+const isRemoving = ({ passes }: ListState) => passes.get("WHOLE")?.removes === true;
 const beganAt = (pass: Pass, { date, askedAt }: ReadPage) => pass.beganAt ?? clockOf(date, askedAt);
 
 /** Where a pass stands after a page; null: at its end. A walk's last page commits which comes next, so that a pause there repeats none. */

@@ -2,7 +2,7 @@ import type { LogEntry } from "../../simulator";
 import { startProgram } from "../support/processes";
 import { environmentFor, startService } from "../support/service";
 import { countStatements, transactions } from "../support/statements";
-import { connect, syncEnds, until } from "../support/stories";
+import { connect, recordMeeting, syncEnds, until } from "../support/stories";
 import { CHANGING, isFirstPage, LISTS, type ListName, SyncWorld } from "../support/sync-world";
 import { makeStale } from "../support/tokens";
 
@@ -130,6 +130,36 @@ test(
       expect(await world.connect(AS)).toMatchObject({ state: "SUCCEEDED", gaps: [] });
       const walked = world.asked("PERSONS").filter(({ query }) => !query.updated_since);
       expect(walked.slice(0, 2).map(({ query }) => isFirstPage(query))).toEqual([true, false]);
+      await world.isExact(AS);
+    }),
+  TIMEOUT_MS,
+);
+
+// Seen red, both ways: only a walk's own pages said of what they show that it is there, and the second walk had passed by already.
+test.each(["what changed", "a look at a matched record"])(
+  "a record that is back after both walks have passed it by stays, where %s shows it before the second one goes on",
+  (way) =>
+    withWorld([], async (world) => {
+      const { control } = world.simulator;
+      await world.connect(AS);
+      const { personId, email } = world.simulator.company.stories.singleDeal;
+      if (way !== "what changed") await recordMeeting(world.api, [email], {}, AS);
+      world.passMinutes(20);
+      control.hide("person", personId);
+      const where = ({ cursor, updated_since, ids }: LogEntry["query"]) => Boolean(cursor && !updated_since && !ids);
+      const laterPages = Math.ceil(control.visibleTo(world.userId).persons.length / 500) - 1;
+      // The second walk is cut off behind its first page.
+      control.fail({ match: LISTS.PERSONS.path, where, after: laterPages, with: { kind: "throttle" } });
+      expect(await world.sync(AS, "RECONCILE")).toMatchObject({ error: { code: "RATE_LIMITED" } });
+      expect(await world.database.query("SELECT walk FROM sync_pass WHERE resource = 'PERSONS'")).toEqual([
+        { walk: 2 },
+      ]);
+      control.clearFaults();
+      control.show("person", personId);
+      if (way === "what changed") control.change("person", personId, {});
+      // The next round through what is matched.
+      else world.passMinutes(24 * 60);
+      expect(await world.sync(AS)).toMatchObject({ state: "SUCCEEDED", gaps: [] });
       await world.isExact(AS);
     }),
   TIMEOUT_MS,
