@@ -82,6 +82,7 @@ export class SyncPassRow extends OfList {
   @Column("integer", { default: 1 })
   walk!: number;
 
+  /** null too where the last walk that ended left out little. */
   @Column("timestamptz", { nullable: true })
   firstWalkEndedAt!: Date | null;
 

@@ -116,8 +116,9 @@ export async function removeUnseen(
 ): Promise<"ENDED" | "PAUSED"> {
   const { run, clock, verify, logger } = context;
   const absence = await countAbsence(context.copy, resource);
-  const isMuchGone = absence.absent > 0 && isMuch(absence);
-  if (isMuch(absence)) {
+  // As the second walk has noted it: what is left to a later turn may be little.
+  const isMuchGone = pass.firstWalkEndedAt !== null;
+  if (isMuchGone) {
     logger.warn({ resource, ...absence }, "two walks did not show much of what is held");
     // Who sees so much less may be deactivated, or somebody else, by now.
     await verify();

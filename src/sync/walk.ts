@@ -197,8 +197,8 @@ async function placeAfter(
   if (!removes) return null;
   const absence = await countAbsence(copy, resource);
   if (absence.absent === 0) return null;
-  if (walk === 2) return { ...place, walk: WALKS_OVER };
-  return { ...place, lastId: 0, walk: 2, firstWalkEndedAt: isMuch(absence) ? now : null };
+  const missing = { ...place, firstWalkEndedAt: isMuch(absence) ? (firstWalkEndedAt ?? now) : null };
+  return walk === 2 ? { ...missing, walk: WALKS_OVER } : { ...missing, lastId: 0, walk: 2 };
 }
 
 /** Asks for a pass's first page before its turn, which `walkPass` then takes: of a pass that begins, and that removes nothing. */

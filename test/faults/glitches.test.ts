@@ -1,6 +1,6 @@
 import { copiedIds, visibleIds } from "../support/copy";
 import { connect } from "../support/stories";
-import { LISTS, SyncWorld } from "../support/sync-world";
+import { LISTS, type Query, SyncWorld } from "../support/sync-world";
 import { useStarted } from "../support/world";
 
 const TIMEOUT_MS = 120_000;
@@ -131,6 +131,23 @@ test.each(["own", "nothing"] as const)(
     expect(await muchGone()).toEqual([]);
   },
 );
+
+// Seen red: each turn judged by what was left to remove.
+test("that much was gone is known where its removal takes several turns", async () => {
+  const { simulator } = world;
+  simulator.control.narrow(world.userId, "own");
+  await world.sync(AS, "RECONCILE");
+  world.passMinutes(11);
+  const turnEnds = { kind: "meanwhile" as const, act: () => world.passMinutes(0.3) };
+  const where = (query: Query) => !query.updated_since && !query.ids;
+  simulator.control.fail({ match: LISTS.PERSONS.path, where, with: turnEnds });
+  expect(await world.sync(AS)).toMatchObject({ state: "SUCCEEDED", gaps: [] });
+  expect(await held()).toEqual(visibleIds(simulator, world.userId));
+  const muchGone = "SELECT 1 FROM sync_list WHERE much_gone AND resource = 'PERSONS'";
+  expect(await world.database.query(muchGone)).not.toEqual([]);
+  simulator.control.narrow(world.userId, "everything");
+  await world.sync(AS, "RECONCILE");
+});
 
 test("where so much is gone and the user is deactivated by then, nothing is removed", async () => {
   const before = await held();
