@@ -196,10 +196,10 @@ export async function endPass(
   const isWhole = kind === "WHOLE";
   if (hasRejected && isWhole && beganAt) await forgetRejected(copy, resource, beganAt, now);
   const [list] = await rows<NonNullable<ListState["list"]>>(
-    `WITH ${COUNTED}, ended AS (
-       DELETE FROM sync_pass WHERE tenant_id = $1 AND copy_id = $10 AND resource = $3 AND kind = $11
+    `WITH ${COUNTED}, ended AS (DELETE FROM sync_pass WHERE tenant_id = $1 AND copy_id = $10 AND resource = $3 AND kind = $11
      ), mended AS (
-       DELETE FROM data_gap WHERE tenant_id = $1 AND copy_id = $10 AND resource = $3 AND crm_id = 0
+       DELETE FROM data_gap WHERE tenant_id = $1 AND copy_id = $10 AND resource = $3 AND crm_id = 0 AND NOT EXISTS (SELECT 1
+         FROM sync_pass o WHERE o.tenant_id = $1 AND o.copy_id = $10 AND o.resource = $3 AND o.kind <> $11 AND o.failed_since IS NOT NULL)
      )
      UPDATE sync_list SET watermark = greatest(watermark, $13::timestamptz), read_at = $14, whole_at = CASE WHEN $12::boolean THEN $14::timestamptz ELSE whole_at END, much_gone = coalesce($15, much_gone),
        quiet_reads = CASE WHEN (SELECT sum(written + removed) FROM sync_step WHERE tenant_id = $1 AND run_id = $2 AND resource = $3) + $6::int + $8::int = 0

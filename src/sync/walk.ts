@@ -58,9 +58,10 @@ async function restartWhere(context: RunContext, pass: Pass, error: CrmError): P
   const now = context.clock();
   const hasNoEnd = error.detail.endless === true;
   await inRun(context, async (copy) => {
-    if (!hasNoEnd && !isStuck(pass, now)) return noteFailed(copy, pass, now);
-    await restartPass(copy, pass);
+    if (hasNoEnd || isStuck(pass, now)) await restartPass(copy, pass);
     if (hasNoEnd) await noteAnew(copy, pass, now);
+    // Until it gets on again: its list's gap outlasts the passes beside it.
+    await noteFailed(copy, pass, now);
   });
 }
 

@@ -161,6 +161,34 @@ test(
   TIMEOUT_MS,
 );
 
+// Seen red, both: what changed ended the gap in each run, and the whole pass behind it began another; later, so did a pass begun anew.
+test.each(["first", "later"])(
+  "a list of which only the whole pass fails, at its %s page, lacks something since the first time, for days",
+  async (page) => {
+    const as = { tenant: `whole pass ${page}` };
+    const { control } = world.simulator;
+    await world.connect(as);
+    const where = (query: Query) => isWhole({ query }) && isFirstPage(query) === (page === "first");
+    control.fail({ match: LISTS.PERSONS.path, where, with: { status: 500, body: "" } });
+    await world.sync(as, "RECONCILE");
+    const since = () =>
+      world.database.query(
+        "SELECT g.resource, g.since FROM data_gap g JOIN tenant t ON t.id = g.tenant_id WHERE t.external_id = $1",
+        [as.tenant],
+      );
+    const begun = await since();
+    expect(begun).toEqual([{ resource: "PERSONS", since: expect.anything() }]);
+    for (let run = 0; run < 3; run += 1) {
+      world.passMinutes(25 * 60);
+      expect(await world.sync(as)).toMatchObject({ state: "FAILED", gaps: [{ resource: "PERSONS" }] });
+      expect(await since()).toEqual(begun);
+    }
+    control.clearFaults();
+    expect(await world.sync(as)).toMatchObject({ state: "SUCCEEDED", gaps: [] });
+  },
+  TIMEOUT_MS,
+);
+
 // Seen red: each renewal, so each hour, told watchers that it was over, and the next run that it had just begun.
 test("trouble that a list has is ended by a run, and not by a renewed token", async () => {
   const { control, log } = world.simulator;
