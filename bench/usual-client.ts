@@ -74,7 +74,7 @@ class UsualClient {
     this.#counts.requests += 1;
     const { data } = await new v1.UsersApi(this.#v1).getUsers();
     await this.#save(CrmUserRow, data ?? [], ({ email, active_flag }) => ({
-      address: String(email).toLowerCase(),
+      mailbox: String(email).toLowerCase(),
       active: active_flag !== false,
     }));
   }

@@ -1,7 +1,7 @@
 import type { CopyScope, TenantScope } from "../database/database";
 import { rowsOf, rowsOfEach } from "../database/rows";
 import type { LastDeal } from "../entities/meeting";
-import { companyDomainOf, mailboxKeyOf, mailboxOf } from "../platform/email-address";
+import { companyDomainOf, mailboxOf } from "../platform/email-address";
 import {
   type ActivityFact,
   type CopyFacts,
@@ -121,7 +121,7 @@ function readDeals(
      )
      SELECT d.crm_id AS "crmId", d.status = 'open' AS "isOpen", d.add_time AS "addTime", d.won_time AS "wonTime",
        d.lost_time AS "lostTime", d.close_time AS "closeTime", d.owner_id AS "ownerId", d.organization_id AS "organizationId",
-       d.participants_due AND NOT d.participants_known AS "isUnasked", coalesce(t.ids, '{}') AS "personIds"
+       d.participants_due AS "isUnasked", coalesce(t.ids, '{}') AS "personIds"
      FROM found f CROSS JOIN LATERAL ${rowsOf("deal", "crm_id", "f.deal_id")} d
      LEFT JOIN (SELECT deal_id, array_agg(person_id) AS ids FROM taking_part GROUP BY deal_id) t ON t.deal_id = f.deal_id`,
     [tenantId, copyId, personIds, organizationIds, opened, closed, kept],
@@ -157,8 +157,6 @@ export interface StoredMatch {
   /** The deal that the rules may not change. */
   kept: ChoiceFact | null;
   lastDeal: LastDeal | null;
-  /** Others have been recorded since, or are now, of whom it is not known whether they lead to that deal. */
-  othersCame: boolean;
 }
 
 /**
@@ -168,8 +166,7 @@ export interface StoredMatch {
  */
 const READ_STORED = `
   SELECT m.meeting_id AS "meetingId", m.fingerprint, m.last_deal AS "lastDeal", m.deal_id AS "dealId", kept.deal_id AS "keptId",
-    kept.by_user AS "byUser", m.others_came AS "othersCame", CASE WHEN $4 THEN ARRAY(SELECT a.email FROM meeting_attendee a
-      WHERE a.tenant_id = $1 AND a.meeting_id = m.meeting_id) END AS before, EXISTS (
+    kept.by_user AS "byUser", EXISTS (
     SELECT 1 FROM synced_copy c JOIN deal d ON d.tenant_id = $1 AND d.copy_id = c.id
     WHERE c.tenant_id = $1 AND c.id = $2 AND c.crm_company_id = kept.company_id AND d.crm_id = kept.deal_id OFFSET 0) AS "isThere"
   FROM ${matchesOf("$3")} m LEFT JOIN LATERAL (
@@ -188,31 +185,24 @@ const READ_STORED = `
   ) kept ON true`;
 
 type Kept = { keptId: number | null; byUser: boolean | null; isThere: boolean };
-type StoredRow = Omit<StoredMatch, "kept"> & Kept & { meetingId: string; before: string[] | null };
+type StoredRow = Omit<StoredMatch, "kept"> & Kept & { meetingId: string };
 
-/**
- * By meeting; those without a match are left out.
- * @param isRecorded who attends is compared with who did, as they are stored until then
- */
+/** By meeting; those without a match are left out. */
 export async function readStored(
   { tenantId, rows }: TenantScope,
   copyId: number | null,
-  meetings: readonly { row: { id: string }; attendees: readonly { email: string }[] }[],
-  isRecorded: boolean,
+  meetingIds: readonly string[],
 ): Promise<Map<string, StoredMatch>> {
-  const recorded = new Map(meetings.map(({ row, attendees }) => [row.id, attendees.map(({ email }) => email)]));
-  const found = await rows<StoredRow>(READ_STORED, [tenantId, copyId, [...recorded.keys()], isRecorded], {
-    ...{ meetingId: "text", fingerprint: "text", lastDeal: "json", dealId: "number", othersCame: "flag" },
-    ...{ keptId: "number", byUser: "flag", isThere: "flag", before: "json" },
+  const found = await rows<StoredRow>(READ_STORED, [tenantId, copyId, meetingIds], {
+    ...{ meetingId: "text", fingerprint: "text", lastDeal: "json", dealId: "number" },
+    ...{ keptId: "number", byUser: "flag", isThere: "flag" },
   });
   return new Map(
-    found.map(({ meetingId, keptId, byUser, isThere, before, ...stored }) => {
-      const kept = keptId === null ? null : { dealId: keptId, isThere, written: byUser ? null : stored.lastDeal };
-      const othersCame =
-        stored.othersCame || (before !== null && peopleOf(before) !== peopleOf(recorded.get(meetingId)));
-      return [meetingId, { ...stored, kept, othersCame }];
+    found.map(({ meetingId, keptId, byUser, isThere, ...stored }) => {
+      const { lastDeal } = stored;
+      const keptFor = lastDeal?.dealId === keptId ? lastDeal.people : [];
+      const kept = keptId === null ? null : { dealId: keptId, isThere, written: byUser ? null : lastDeal, keptFor };
+      return [meetingId, { ...stored, kept }];
     }),
   );
 }
-
-const peopleOf = (emails: readonly string[] = []) => JSON.stringify(distinct(emails.map(mailboxKeyOf)).sort());

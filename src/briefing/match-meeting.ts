@@ -123,7 +123,8 @@ async function findMatches(
   occasion: Occasion,
 ): Promise<FoundMatch[]> {
   const copyId = await liveCopyId(scope);
-  const stored = await readStored(scope, copyId, meetings, occasion === "RECORDED");
+  const ids = meetings.map(({ row }) => row.id);
+  const stored = await readStored(scope, copyId, ids);
   const each = meetings.map((meeting) => ({ meeting, fact: factOf(meeting), was: stored.get(meeting.row.id) }));
   const [facts, keptIds] = [each.map(({ fact }) => fact), each.flatMap(({ was }) => was?.kept?.dealId ?? [])];
   const copy = copyId === null ? null : await readCopyFacts({ ...scope, copyId }, facts, keptIds);
@@ -132,9 +133,7 @@ async function findMatches(
     const weight = WEIGHT * (fact.attendees.length + (copy ? copy.persons.length + copy.deals.length : 0));
     return inSlice(weight, (): FoundMatch => {
       const kept = isFree ? null : (was?.kept ?? null);
-      // Whoever chooses does so for those who are there.
-      const othersCame = !isFree && occasion !== "CHOSEN" && was?.othersCame === true;
-      const held = copy ? match(fact, copy, kept, othersCame) : matchUnconnected(fact, othersCame);
+      const held = copy ? match(fact, copy, kept) : matchUnconnected(fact);
       const found = meeting.row.cancelledAt === null ? held : cancelled(held);
       const before = isFree ? null : (was?.lastDeal ?? null);
       const isUnknown = meeting.row.cancelledAt !== null || copy === null || copy.unread.length > 0;
@@ -154,8 +153,11 @@ function factOf({ row, attendees }: MatchableMeeting): MeetingFact {
 }
 
 /** With when it begins: whoever shows a meeting is told where it was moved. */
-const fingerprintOf = ({ startsAt }: MeetingFact, copyId: number | null, { attendees, deal, readable }: Match) =>
-  hash("sha256", JSON.stringify([startsAt, copyId, attendees, deal, readable]), "base64url");
+const fingerprintOf = (
+  { startsAt }: MeetingFact,
+  copyId: number | null,
+  { attendees, deal, readable, keptFor }: Match,
+) => hash("sha256", JSON.stringify([startsAt, copyId, attendees, deal, readable, keptFor]), "base64url");
 
 async function storeAttendees({ tenantId, rows }: TenantScope, found: readonly FoundMatch[]): Promise<void> {
   const stored = found.flatMap(({ meeting, match: { attendees } }) =>
@@ -186,7 +188,6 @@ async function storeMatches({ tenantId, rows }: TenantScope, found: readonly Fou
     copyId: one.copyId,
     fingerprint: one.fingerprint,
     lastDeal: lastDealOf(one, now),
-    othersCame: one.match.othersCame,
     ...one.match.deal,
   }));
   await rows(STORE_MATCHES, [tenantId, jsonRows(stored), now]);
@@ -195,21 +196,21 @@ async function storeMatches({ tenantId, rows }: TenantScope, found: readonly Fou
 }
 
 /** Without a deal it is the one before, where none can be known: what was written holds it when one can. */
-function lastDealOf({ before, isUnknown, match: { deal } }: FoundMatch, now: Date): LastDeal | null {
+function lastDealOf({ before, isUnknown, match: { deal, keptFor } }: FoundMatch, now: Date): LastDeal | null {
   const { dealId, rule, reason } = deal;
   if (dealId === null) return isUnknown ? before : null;
-  return { dealId, rule, reason, since: before?.dealId === dealId ? before.since : now.toISOString() };
+  return { dealId, rule, reason, since: before?.dealId === dealId ? before.since : now.toISOString(), people: keptFor };
 }
 
 const STORE_MATCHES = `
   INSERT INTO meeting_match (tenant_id, meeting_id, copy_id, starts_at, status, rule, reason, deal_id, candidates, fingerprint, last_deal,
-    others_came, matched_at)
-  SELECT $1, r."meetingId", r."copyId", r."startsAt", r.status, r.rule, r.reason, r."dealId", r.candidates, r.fingerprint, r."lastDeal", r."othersCame", $3
+    matched_at)
+  SELECT $1, r."meetingId", r."copyId", r."startsAt", r.status, r.rule, r.reason, r."dealId", r.candidates, r.fingerprint, r."lastDeal", $3
   FROM jsonb_to_recordset($2::jsonb) AS r ("meetingId" uuid, "copyId" bigint, "startsAt" timestamptz, status text, rule text, reason text,
-    "dealId" bigint, candidates jsonb, fingerprint text, "lastDeal" jsonb, "othersCame" boolean)
+    "dealId" bigint, candidates jsonb, fingerprint text, "lastDeal" jsonb)
   ON CONFLICT (tenant_id, meeting_id) DO UPDATE SET copy_id = EXCLUDED.copy_id, starts_at = EXCLUDED.starts_at, status = EXCLUDED.status,
     rule = EXCLUDED.rule, reason = EXCLUDED.reason, deal_id = EXCLUDED.deal_id, candidates = EXCLUDED.candidates,
-    fingerprint = EXCLUDED.fingerprint, last_deal = EXCLUDED.last_deal, others_came = EXCLUDED.others_came, matched_at = EXCLUDED.matched_at`;
+    fingerprint = EXCLUDED.fingerprint, last_deal = EXCLUDED.last_deal, matched_at = EXCLUDED.matched_at`;
 
 /** The parameters are the tenant and the meetings. */
 export const DROP_CHOICES = `

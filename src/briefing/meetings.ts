@@ -50,6 +50,7 @@ async function isCandidate(scope: TenantScope, meetingId: string, copyId: number
   return (await scope.rows(sql, [scope.tenantId, meetingId, copyId, JSON.stringify([{ dealId }])])).length > 0;
 }
 
+/** For those who are there: for whom it was kept before, be it the same deal, counts no more. */
 async function storeChoice(
   { tenantId, rows }: TenantScope,
   meetingId: string,
@@ -57,7 +58,7 @@ async function storeChoice(
   { dealId, by, at }: { dealId: number; by: string; at: Date },
 ): Promise<void> {
   await rows(
-    `UPDATE meeting_match SET chosen_deal_id = $3, chosen_by = $4, chosen_at = $5,
+    `UPDATE meeting_match SET chosen_deal_id = $3, chosen_by = $4, chosen_at = $5, last_deal = NULL,
        chosen_company_id = (SELECT crm_company_id FROM synced_copy WHERE tenant_id = $1 AND id = $6)
      WHERE tenant_id = $1 AND meeting_id = $2`,
     [tenantId, meetingId, dealId, by, at, copyId],

@@ -100,7 +100,7 @@ export function readUsers({ tenantId, copyId, entities }: CopyScope): Promise<Cr
   );
 }
 
-/** The CRM user behind each of these e-mail addresses, in whatever spelling; of several one with that very address. */
+/** The CRM user behind each of these e-mail addresses, in whatever spelling; of several the one with that very address, or none. */
 export async function readUsersByEmail(
   { tenantId, copyId, entities }: CopyScope,
   emails: readonly string[],
@@ -114,7 +114,9 @@ export async function readUsersByEmail(
   return emails.map((email, index) => {
     const users = found.filter(({ mailbox }) => mailbox === mailboxes[index]);
     const address = normalizeAddress(email);
-    return users.find((user) => normalizeAddress(user.email) === address) ?? users[0] ?? null;
+    return (
+      users.find((user) => normalizeAddress(user.email) === address) ?? (users.length === 1 ? users[0] : null) ?? null
+    );
   });
 }
 

@@ -57,7 +57,7 @@ export const hasLiveJob = ({ name }: { name: string }, subject: string, since: s
     WHERE j.key = '${name}:' || ${subject} AND (j.locked_at IS NULL OR j.locked_at > ${since})
       AND (j.attempts < j.max_attempts OR j.run_at > now() - interval '6 hours'))`;
 
-/** Rows that the library leaves of a killed worker's job, and jobs given up days ago: what is still to be done was enqueued anew. */
+/** Rows that the library leaves of a killed worker's job, and jobs given up days ago: what sweeps find was enqueued anew. */
 export async function sweepDead(database: Database): Promise<void> {
   await database.acrossTenants(
     `SELECT count(*) FROM graphile_worker.complete_jobs(ARRAY (

@@ -134,6 +134,8 @@ export interface LastDeal {
   reason: string;
   /** Since when it is about this deal, in ISO 8601: what was written before was written by another match. */
   since: string;
+  /** Who led to it, by mailbox: it is kept for them. */
+  people: string[];
 }
 
 const OF_A_DEAL = { where: "deal_id IS NOT NULL" };
@@ -193,10 +195,6 @@ export class MeetingMatchRow extends OfTenant {
   /** What it is about, or was before it was cancelled, or before nothing could be known of its deal: what was written holds that. */
   @Column("jsonb", { nullable: true })
   lastDeal!: LastDeal | null;
-
-  /** Others were recorded than those for whom a choice was made or something written; whether they lead to its deal is not known yet. */
-  @Column("boolean", { default: false, select: false })
-  othersCame!: boolean;
 }
 
 export type MatchedEntity = "DEAL" | "PERSON" | "ORGANIZATION";

@@ -155,7 +155,7 @@ async function choose(id: string, crmId: number): Promise<void> {
   expect(await matchOf(id)).toMatchObject({ rule: "CHOSEN", deal: { crmId: String(crmId) } });
 }
 
-test("a choice is its people's: moved with them it stays, also where the CRM has taken them off the deal or not read them", async () => {
+test("a choice is for those who led to it: recorded with one of them it stays, also where the CRM has taken them off or is to be asked", async () => {
   const [buyer, chosen] = [newBuyer(), newBuyer()];
   const { control } = simulator;
   control.setParticipants(chosen.dealId, [chosen.personId, buyer.personId]);
@@ -166,12 +166,12 @@ test("a choice is its people's: moved with them it stays, also where the CRM has
   await syncAgain(service, database, undefined, "FULL");
   const isStill = { status: "MATCHED", rule: "CHOSEN", deal: { crmId: String(chosen.dealId) } };
   const startsAt = new Date(Date.now() + DAY_MS).toISOString();
-  expect(await again(buyer, "taken-off", { startsAt })).toMatchObject({ match: { rule: "CHOSEN" } });
-  expect(await matchOf(id)).toMatchObject(isStill);
+  for (const others of [[], ["colleague@seller.example"], [newBuyer().email]]) {
+    await recordMeeting(service, [...others, buyer.email], { externalId: "taken-off", startsAt });
+    expect(await matchOf(id)).toMatchObject(isStill);
+  }
   const unasked = (due: boolean) =>
-    database.query(`UPDATE deal SET participants_due = ${due}, participants_known = ${!due} WHERE crm_id = $1`, [
-      chosen.dealId,
-    ]);
+    database.query("UPDATE deal SET participants_due = $2 WHERE crm_id = $1", [chosen.dealId, due]);
   await unasked(true);
   const others = newBuyer().email;
   await recordMeeting(service, [others], { externalId: "taken-off" });

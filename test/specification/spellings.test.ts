@@ -31,6 +31,19 @@ test.each(["uwedotted@gmail.com", "Uwe <uwe.dotted+calendar@gmail.com>", "Uwe.Do
   },
 );
 
+test("of two users of one mailbox a meeting's owner is the one with that very address, or nobody is named", async () => {
+  const [, other] = severalDeals().ownerIds;
+  simulator.control.change("user", other, { email: "uwe.dotted+sales@gmail.com" });
+  await syncAgain(service, database, as, "FULL");
+  const ownerOf = async (ownerEmail: string) => {
+    const { id } = await recordMeeting(service, [], { ownerEmail }, as);
+    const query = "query ($id: ID!) { meeting(id: $id) { owner { crmId } } }";
+    return dataOf(await service.ask<{ meeting: { owner: object | null } }>(query, { id }, as)).meeting.owner;
+  };
+  expect(await ownerOf("uwe.dotted+sales@gmail.com")).toEqual({ crmId: String(other) });
+  expect(await ownerOf("uwedotted@gmail.com")).toBeNull();
+});
+
 test("the meetings of an owner are found however the owner was written", async () => {
   const spellings = ["Anna <anna@owners.example>", "ANNA@Owners.example", "anna+work@owners.example"];
   for (const ownerEmail of spellings) await recordMeeting(service, [], { ownerEmail }, as);

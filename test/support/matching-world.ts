@@ -29,11 +29,11 @@ export interface World {
   meeting: MeetingFact;
   facts: CopyFacts;
   choice: ChoiceFact | null;
-  isRecorded: boolean;
   isCancelled: boolean;
   nameOf(id: number | null): string;
 }
 
+const OTHERS = ["others@elsewhere.example"];
 const WRITTEN = { rule: "ONLY_CANDIDATE", reason: "It was the only deal then." } as const;
 
 export function world(text: string, attendees: string, owner = "anna@seller.de"): World {
@@ -59,8 +59,10 @@ export function world(text: string, attendees: string, owner = "anna@seller.de")
     if (first === "user")
       facts.users.push({ crmId: idOf(second), mailbox: mailboxIn(statement.split("=")[1] ?? "") ?? "" });
     else if (first === "reading") unread = statement.split(/\s+/).slice(1) as MatchedList[];
-    else if (first === "chosen") choice = { dealId: idOf(second), isThere: third !== "gone", written: null };
-    else if (first === "written") choice = { dealId: idOf(second), isThere: third !== "gone", written: WRITTEN };
+    else if (first === "chosen")
+      choice = { dealId: idOf(second), isThere: third !== "gone", written: null, keptFor: [] };
+    else if (first === "written")
+      choice = { dealId: idOf(second), isThere: third !== "gone", written: WRITTEN, keptFor: [] };
     else if (first === "recorded") isRecorded = true;
     else if (first === "cancelled") isCancelled = true;
     else if (first === "activity") {
@@ -80,8 +82,7 @@ export function world(text: string, attendees: string, owner = "anna@seller.de")
   return {
     meeting,
     facts: { ...facts, domains: domainsOf(facts.persons, websites), unread },
-    choice,
-    isRecorded,
+    choice: choice && isRecorded ? { ...choice, keptFor: OTHERS } : choice,
     isCancelled,
     nameOf,
   };
@@ -139,8 +140,8 @@ function domainsOf(persons: PersonFact[], websites: { organizationId: number; we
   return [...found.values()];
 }
 
-export function matchIn({ meeting, facts, choice, isRecorded, isCancelled }: World): Match {
-  const found = match(meeting, facts, choice, isRecorded);
+export function matchIn({ meeting, facts, choice, isCancelled }: World): Match {
+  const found = match(meeting, facts, choice);
   return isCancelled ? cancelled(found) : found;
 }
 

@@ -101,8 +101,9 @@ const meeting: Arbitrary<MeetingFact> = uniqueArray(address, { maxLength: 5 }).m
   attendees: addresses.map((one, position) => ({ position, address: one })),
 }));
 const written = maybe(constant({ rule: "ONLY_CANDIDATE", reason: "It was the only deal then." } as const));
-const choice = maybe(record({ dealId: id(200), isThere: boolean(), written }));
-const anything = [meeting, facts, choice, boolean()] as const;
+const keptFor = uniqueArray(address.map(mailboxOf), { maxLength: 2 });
+const choice = maybe(record({ dealId: id(200), isThere: boolean(), written, keptFor }));
+const anything = [meeting, facts, choice] as const;
 
 /** What is said, apart from the order of the attendees. */
 const said = ({ attendees, ...rest }: Match) => ({
@@ -127,10 +128,10 @@ test("the same facts in another order, for attendees in another order, give the 
     ),
   );
   assert(
-    property(bothOrders, everyOrder, choice, boolean(), ([one, two], [of, other], chosen, othersCame) => {
-      const first = match(one, of, chosen, othersCame);
-      expect(said(match(two, other, chosen, othersCame))).toEqual(said(first));
-      expect(match(one, of, chosen, othersCame)).toEqual(first);
+    property(bothOrders, everyOrder, choice, ([one, two], [of, other], chosen) => {
+      const first = match(one, of, chosen);
+      expect(said(match(two, other, chosen))).toEqual(said(first));
+      expect(match(one, of, chosen)).toEqual(first);
     }),
     RUNS,
   );
@@ -138,8 +139,8 @@ test("the same facts in another order, for attendees in another order, give the 
 
 test("while a list is read for the first time nothing is called absent that it could bring", () => {
   assert(
-    property(...anything, (of, held, chosen, othersCame) => {
-      const { attendees, deal } = match(of, held, chosen, othersCame);
+    property(...anything, (of, held, chosen) => {
+      const { attendees, deal } = match(of, held, chosen);
       const claims = [
         deal.reason,
         ...attendees.flatMap(({ reason, organizationReason }) => [reason, organizationReason]),
@@ -161,9 +162,9 @@ test("a deal that was opened after the meeting never takes the match from anothe
   const later = tuple(deal, integer({ min: 1, max: 20 * MINUTES_A_DAY }));
   assert(
     property(meeting, facts, later, (of, held, [one, minutes]) => {
-      const before = match(of, held, null, false).deal;
+      const before = match(of, held, null).deal;
       const opened = { ...one, crmId: 999, addTime: minute(minutes), isOpen: true };
-      const after = match(of, { ...held, deals: [...held.deals, opened] }, null, false).deal;
+      const after = match(of, { ...held, deals: [...held.deals, opened] }, null).deal;
       if (before.status === "MATCHED") expect(after.dealId).not.toBe(999);
       // A deal that was open when the meeting began is not even put in question.
       const was = held.deals.find(({ crmId }) => crmId === before.dealId);
@@ -173,16 +174,16 @@ test("a deal that was opened after the meeting never takes the match from anothe
   );
 });
 
-test("a match by which something was written moves by a choice or a recording of others alone, once all is read that could lead to it", () => {
+test("what is kept for somebody who attends stays, and moves by others alone, once all is read that could lead them to it", () => {
   assert(
-    property(...anything, (of, held, chosen, othersCame) => {
-      if (!chosen?.written || !chosen.isThere) return;
-      const { deal: found, dropsChoice, ...after } = match(of, held, chosen, othersCame);
-      expect(found.dealId === chosen.dealId || (othersCame && dropsChoice)).toBe(true);
+    property(...anything, (of, held, chosen) => {
+      if (!chosen?.isThere) return;
+      const { deal: found, dropsChoice, keptFor: after } = match(of, held, chosen);
+      if (!dropsChoice) expect([found.dealId, after]).toEqual([chosen.dealId, expect.arrayContaining(chosen.keptFor)]);
+      const present = of.attendees.flatMap((one) => (one.address === null ? [] : mailboxOf(one.address)));
+      const isTheirs = chosen.keptFor.length === 0 || chosen.keptFor.some((one) => present.includes(one));
       const isUnasked = held.deals.some(({ crmId, ...one }) => crmId === chosen.dealId && one.isUnasked);
-      if (held.unread.length > 0 || isUnasked) expect(dropsChoice).toBe(false);
-      // It is judged once, and until then it is to be.
-      if (after.othersCame) expect([othersCame, found.dealId]).toEqual([true, chosen.dealId]);
+      if (isTheirs || held.unread.length > 0 || isUnasked) expect(dropsChoice).toBe(false);
     }),
     RUNS,
   );
@@ -190,18 +191,14 @@ test("a match by which something was written moves by a choice or a recording of
 
 test("a stranger who joins changes nothing for the others, nor the deal", () => {
   assert(
-    property(
-      ...anything,
-      constantFrom("new@nowhere.de", "someone@gmail.com"),
-      (of, held, chosen, othersCame, stranger) => {
-        const without = match(of, held, chosen, othersCame);
-        const attendees = [...of.attendees, { position: of.attendees.length, address: stranger }];
-        const joined = match({ ...of, attendees }, held, chosen, othersCame);
-        expect(joined.deal).toEqual(without.deal);
-        expect(joined.readable).toEqual(without.readable);
-        expect(joined.attendees.slice(0, -1)).toEqual(without.attendees);
-      },
-    ),
+    property(...anything, constantFrom("new@nowhere.de", "someone@gmail.com"), (of, held, chosen, stranger) => {
+      const without = match(of, held, chosen);
+      const attendees = [...of.attendees, { position: of.attendees.length, address: stranger }];
+      const joined = match({ ...of, attendees }, held, chosen);
+      expect(joined.deal).toEqual(without.deal);
+      expect(joined.readable).toEqual(without.readable);
+      expect(joined.attendees.slice(0, -1)).toEqual(without.attendees);
+    }),
     RUNS,
   );
 });
@@ -239,10 +236,10 @@ function renumbered(of: CopyFacts): CopyFacts {
 
 test("no tie is broken by an id: with every id turned round the answer is the same but for the names", () => {
   assert(
-    property(...anything, (of, held, chosen, othersCame) => {
-      const one = match(of, held, chosen, othersCame);
+    property(...anything, (of, held, chosen) => {
+      const one = match(of, held, chosen);
       const turnedChoice = chosen && { ...chosen, dealId: renumber(chosen.dealId) };
-      const other = match(of, renumbered(held), turnedChoice, othersCame);
+      const other = match(of, renumbered(held), turnedChoice);
       const turned = {
         ...other.deal,
         dealId: renumberMaybe(other.deal.dealId),
@@ -263,13 +260,13 @@ test("no tie is broken by an id: with every id turned round the answer is the sa
 
 test("value and time of the last change are not even known to the rules, and would change nothing", () => {
   assert(
-    property(...anything, array(integer(), { minLength: 5, maxLength: 5 }), (of, held, chosen, othersCame, values) => {
+    property(...anything, array(integer(), { minLength: 5, maxLength: 5 }), (of, held, chosen, values) => {
       const deals = held.deals.map((one, index) => ({
         ...one,
         value: String(values[index]),
         updateTime: minute(values[index] ?? 0),
       }));
-      expect(match(of, { ...held, deals }, chosen, othersCame)).toEqual(match(of, held, chosen, othersCame));
+      expect(match(of, { ...held, deals }, chosen)).toEqual(match(of, held, chosen));
     }),
     RUNS,
   );
@@ -280,7 +277,7 @@ test("two deals alike in all that is looked at are never told apart but by a cho
     property(meeting, facts, (of, held) => {
       const twins = held.deals.map((one) => ({ ...one, crmId: one.crmId + 1_000 }));
       const activities = held.activities.flatMap((one) => [one, { ...one, dealId: one.dealId + 1_000 }]);
-      const { deal: found } = match(of, { ...held, deals: [...held.deals, ...twins], activities }, null, false);
+      const { deal: found } = match(of, { ...held, deals: [...held.deals, ...twins], activities }, null);
       expect(found.status).not.toBe("MATCHED");
     }),
     RUNS,
@@ -289,8 +286,8 @@ test("two deals alike in all that is looked at are never told apart but by a cho
 
 test("a match names a candidate, and every answer has its reason", () => {
   assert(
-    property(...anything, (of, held, chosen, othersCame) => {
-      const { deal: found, attendees, readable } = match(of, held, chosen, othersCame);
+    property(...anything, (of, held, chosen) => {
+      const { deal: found, attendees, readable, dropsChoice } = match(of, held, chosen);
       const candidates = found.candidates.map(({ dealId }) => dealId);
       expect(found.status === "MATCHED").toBe(found.dealId !== null && candidates.includes(found.dealId));
       expect(["NONE", "PENDING"].includes(found.status)).toBe(candidates.length === 0);
@@ -306,7 +303,7 @@ test("a match names a candidate, and every answer has its reason", () => {
       expect(candidates.every((dealId) => names.includes(`DEAL ${dealId}`))).toBe(true);
       expect(new Set(names).size).toBe(names.length);
       const byUser = chosen !== null && chosen.written === null;
-      if (byUser && found.rule !== "CHOSEN" && !(othersCame && chosen.isThere)) expect(found.dealId).toBeNull();
+      if (byUser && found.rule !== "CHOSEN" && !dropsChoice) expect(found.dealId).toBeNull();
     }),
     RUNS,
   );

@@ -314,7 +314,10 @@ describe("what was chosen, and what was written", () => {
   test("matched ever again, it says once that the match stays", () => {
     const text = world(`${TWO}; D1 of Ada; D2 of Ada Bob; written D1`, "ada@acme.de; bob@acme.de");
     const { rule, reason, dealId } = matchIn(text).deal;
-    const again = matchIn({ ...text, choice: { dealId: dealId ?? 0, isThere: true, written: { rule, reason } } });
+    const again = matchIn({
+      ...text,
+      choice: { dealId: dealId ?? 0, isThere: true, written: { rule, reason }, keptFor: [] },
+    });
     expect(again.deal.reason).toBe(`It was the only deal then.${STAYS}`);
   });
 
@@ -326,7 +329,7 @@ describe("what was chosen, and what was written", () => {
     );
     const written = { rule: early.rule, reason: early.reason };
     const later = world(`${TWO}; D1 of Zoe; D2 of Ada`, "ada@acme.de; bob@acme.de");
-    const kept = matchIn({ ...later, choice: { dealId: early.dealId ?? 0, isThere: true, written } }).deal;
+    const kept = matchIn({ ...later, choice: { dealId: early.dealId ?? 0, isThere: true, written, keptFor: [] } }).deal;
     expect(kept).toMatchObject({ dealId: early.dealId, reason: `${OPEN}${STAYS}` });
   });
 });

@@ -1,6 +1,6 @@
 import type { AttendeeSide, MatchStatus, OrganizationRule, PersonRule } from "../../entities/meeting";
 import { companyDomainOf, domainOf, isRoleAddress, localPartOf, mailboxOf } from "../../platform/email-address";
-import { type CopyFacts, type DomainFact, type MeetingFact, type PersonFact, standingAt } from "./facts";
+import { type CopyFacts, type DealFact, type DomainFact, type MeetingFact, type PersonFact, standingAt } from "./facts";
 
 /**
  * Addresses that makers of notetakers tell their users to invite. Whole domains are not listed: their makers are
@@ -205,4 +205,14 @@ const somebody = ({ crmId }: PersonFact, rule: PersonRule, reason: string): Matc
 
 function nobody(side: AttendeeSide, reason: string): Match {
   return { side, status: "NONE", rule: null, reason, personId: null, candidateIds: [] };
+}
+
+/** The attendees of whom, or of whose company, the deal is: whenever it was open, whatever else could be meant. */
+export function leadersIn(meeting: MeetingFact, matches: readonly AttendeeMatch[], deal?: DealFact): string[] {
+  return meeting.attendees.flatMap(({ address }, index) => {
+    const { personId = null, candidateIds = [], organizationId = null } = matches[index] ?? {};
+    const isOfPerson = [personId, ...candidateIds].some((id) => id !== null && deal?.personIds.includes(id));
+    const leads = isOfPerson || (organizationId !== null && deal?.organizationId === organizationId);
+    return leads && address !== null ? [mailboxOf(address)] : [];
+  });
 }

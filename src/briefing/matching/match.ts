@@ -1,7 +1,7 @@
 import type { DealRule, MatchedEntity } from "../../entities/meeting";
 import { mailboxOf } from "../../platform/email-address";
 import { type CopyFacts, findCandidates, type MatchedList, type MeetingFact } from "./facts";
-import { type AttendeeMatch, FREE_MAIL, matchAttendees, NO_COMPANY } from "./match-attendees";
+import { type AttendeeMatch, FREE_MAIL, leadersIn, matchAttendees, NO_COMPANY } from "./match-attendees";
 import { type DealMatch, matchDeal, nobodyKnown, none } from "./match-deal";
 
 /** The deal that no rule may change: a user chose it, or a note or field was written by the match. */
@@ -11,6 +11,8 @@ export interface ChoiceFact {
   isThere: boolean;
   /** What the match said when something was written by it; null: a user chose. */
   written: { rule: DealRule | null; reason: string } | null;
+  /** The mailboxes of those who led to it; none: that is not known. */
+  keptFor: readonly string[];
 }
 
 interface MatchedId {
@@ -26,27 +28,27 @@ export interface Match {
   readable: MatchedId[];
   /** Whether a user's earlier choice is given up with this. */
   dropsChoice: boolean;
-  /** Whether that is still to be judged: others came than those for whom the deal is kept, and not all is read that could lead to it. */
-  othersCame: boolean;
+  /** The mailboxes of those for whom its deal is kept, should it be chosen or written to. */
+  keptFor: string[];
 }
 
 /**
  * Matches a meeting: the same facts always give the same answer, in whatever order they come.
- * @param othersCame others were recorded than those for whom the deal is kept: it stays where somebody of them leads to it, and
- * while that is not known. Else it stays while it is there, whatever a sync has brought.
+ * A deal that is kept stays while one of those who led to it attends, whatever a sync has brought; with others while one of them
+ * leads to it, or that is not known.
  */
-export function match(meeting: MeetingFact, facts: CopyFacts, choice: ChoiceFact | null, othersCame: boolean): Match {
+export function match(meeting: MeetingFact, facts: CopyFacts, choice: ChoiceFact | null): Match {
   const { unread } = facts;
   const attendees = matchAttendees(meeting, facts).map((attendee) => pendingAttendee(attendee, unread));
   const found = findCandidates(meeting, attendees, sellersIn(meeting, facts), facts);
   const byRule = pendingDeal(found.length > 0 || isAnyoneKnown(attendees) ? matchDeal(found) : nobodyKnown(), unread);
-  const { isLedTo, isKnown } = choice
-    ? leadsTo(choice, attendees, facts)
-    : { isLedTo: false, isKnown: unread.length === 0 };
-  const dropsChoice = choice !== null && othersCame && isKnown && !isLedTo;
+  const leadersTo = (dealId: number) => leadersIn(meeting, attendees, dealOf(dealId, facts));
+  const dropsChoice =
+    choice !== null && areOthers(choice, meeting) && isAllRead(choice, facts) && leadersTo(choice.dealId).length === 0;
   const deal = dropsChoice ? withoutChoice(byRule, choice) : withChoice(byRule, choice, unread.length > 0);
-  const readable = readableWith(attendees, deal, facts);
-  return { attendees, deal, readable, dropsChoice, othersCame: othersCame && !isKnown && !isLedTo };
+  const before = choice && !dropsChoice ? choice.keptFor : [];
+  const keptFor = [...new Set([...before, ...(deal.dealId === null ? [] : leadersTo(deal.dealId))])].sort();
+  return { attendees, deal, readable: readableWith(attendees, deal, facts), dropsChoice, keptFor };
 }
 
 const isAnyoneKnown = (attendees: readonly AttendeeMatch[]) =>
@@ -55,23 +57,21 @@ const isAnyoneKnown = (attendees: readonly AttendeeMatch[]) =>
       personId !== null || organizationId !== null || candidateIds.length > 0,
   );
 
-/**
- * Whether the deal is of one of the attendees, or of their companies: whenever it was open, whatever else could be meant.
- * @returns isKnown: all is read by which it could be
- */
-function leadsTo({ dealId, isThere }: ChoiceFact, attendees: readonly AttendeeMatch[], { deals, unread }: CopyFacts) {
-  const deal = deals.find(({ crmId }) => crmId === dealId);
-  const isLedTo = attendees.some(({ personId, candidateIds, organizationId }) => {
-    const isOfPerson = [personId, ...candidateIds].some((id) => id !== null && deal?.personIds.includes(id));
-    return isOfPerson || (organizationId !== null && deal?.organizationId === organizationId);
-  });
-  return { isLedTo, isKnown: isThere && unread.length === 0 && !deal?.isUnasked };
+const dealOf = (dealId: number, { deals }: CopyFacts) => deals.find(({ crmId }) => crmId === dealId);
+const isAllRead = ({ dealId, isThere }: ChoiceFact, facts: CopyFacts) =>
+  isThere && facts.unread.length === 0 && !dealOf(dealId, facts)?.isUnasked;
+
+/** Whether none of those attends for whom the deal is kept, on whatever side. */
+function areOthers({ keptFor }: ChoiceFact, { attendees }: MeetingFact): boolean {
+  return (
+    keptFor.length > 0 && !attendees.some(({ address }) => address !== null && keptFor.includes(mailboxOf(address)))
+  );
 }
 
 /** Without a CRM: who is on our own side, and who is nobody. */
-export function matchUnconnected(meeting: MeetingFact, othersCame: boolean): Match {
+export function matchUnconnected(meeting: MeetingFact): Match {
   const attendees = matchAttendees(meeting, NOTHING).map(unconnectedAttendee);
-  return { attendees, deal: UNCONNECTED_DEAL, readable: [], dropsChoice: false, othersCame };
+  return { attendees, deal: UNCONNECTED_DEAL, readable: [], dropsChoice: false, keptFor: [] };
 }
 
 const NOTHING: CopyFacts = { users: [], persons: [], domains: [], deals: [], activities: [], unread: [] };
@@ -79,12 +79,12 @@ const NOTHING: CopyFacts = { users: [], persons: [], domains: [], deals: [], act
 const CANCELLED = "The meeting was cancelled.";
 
 /** A meeting that does not take place is about no deal, is contact with nobody and makes nothing readable. */
-export const cancelled = ({ attendees, dropsChoice, othersCame }: Match): Match => ({
+export const cancelled = ({ attendees }: Match): Match => ({
   attendees: attendees.map((attendee) => (attendee.side === "BUYER" ? { ...attendee, ...NOBODY } : attendee)),
   deal: none(CANCELLED),
   readable: [],
   dropsChoice: false,
-  othersCame: othersCame || dropsChoice,
+  keptFor: [],
 });
 
 const NOBODY = {

@@ -248,7 +248,6 @@ CREATE TABLE meeting_match (
   chosen_by text,
   chosen_at timestamptz,
   last_deal jsonb,
-  others_came boolean NOT NULL DEFAULT false,
   CONSTRAINT meeting_match_pkey PRIMARY KEY (tenant_id, meeting_id),
   CONSTRAINT meeting_match_meeting_fkey FOREIGN KEY (tenant_id, meeting_id) REFERENCES meeting (tenant_id, id) ON DELETE CASCADE
 );
