@@ -3,7 +3,7 @@ import type { Actor } from "../auth/actor";
 import { type PolicyRefusal, recordAudit, refusalToConnect, refusedByPolicy } from "../auth/policies";
 import type { CrmApi } from "../crm/api";
 import { ADDRESSES } from "../crm/calls";
-import { CrmError, type CrmFailure, type Explanation, explain, stopBehind } from "../crm/errors";
+import { CrmError, type CrmFailure, type Explanation, explain, isAccountClosed, stopBehind } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
 import type { CrmEntity, CrmField } from "../crm/parsing/fields";
 import type { CopyScope, Database, TenantScope } from "../database/database";
@@ -186,9 +186,7 @@ async function upsert(
 
 type SeenField = Pick<FieldMappingRow, "fieldName" | "fieldType" | "options" | "health">;
 
-/**
- * What a whole list says of a nominated field. A missing one keeps what was last seen, a changed type stays till it is nominated anew.
- */
+/** What a whole list says of a nominated field. A missing one keeps what was last seen, a changed type stays till it is nominated anew. */
 function seenIn(
   mapping: Pick<FieldMappingRow, "fieldKey" | "nominatedType" | "fieldName" | "fieldType" | "options">,
   list: readonly CrmField[],
@@ -214,6 +212,7 @@ function refusalOf(error: unknown): Refused<FieldListRefusal> {
   const stop = stopBehind(error);
   if (stop) return refused("CRM_UNAVAILABLE", stop.message);
   if (error instanceof CrmError) return refused("CRM_UNAVAILABLE", explain(error.code, OF_FIELDS[error.code]));
-  if (error instanceof OAuthError) return refused("CRM_UNAVAILABLE", explain("NO_TOKEN"));
+  if (error instanceof OAuthError)
+    return refused("CRM_UNAVAILABLE", explain(isAccountClosed(error) ? "ACCOUNT_CLOSED" : "NO_TOKEN"));
   throw error;
 }

@@ -111,6 +111,12 @@ export function stopBehind(error: unknown): CrmStoppedError | null {
   return error instanceof ServiceError && error.cause instanceof CrmStoppedError ? error.cause : null;
 }
 
+/** Whether the CRM company's account is closed, be it told to a call or, before that, to the question whose its renewed token is. */
+export function isAccountClosed(error: unknown): boolean {
+  const told = error instanceof ServiceError && error.cause instanceof CrmError ? error.cause : error;
+  return told instanceof CrmError && told.code === "ACCOUNT_CLOSED";
+}
+
 /** Sorts an answer that is not a success. What a proxy says under a status is nothing that the CRM says. */
 export function failureOfStatus(status: number, proxys: boolean): CrmFailure {
   if (status === 429) return "RATE_LIMITED";

@@ -62,7 +62,7 @@ const BY_CRM_FAILURE: Record<CrmFailure, RunFailure> = {
   },
 };
 
-const ASKED_WHO: ReadonlySet<CrmFailure> = new Set(["REFUSED", "RATE_LIMITED"]);
+const ASKED_WHO: ReadonlySet<CrmFailure> = new Set(["REFUSED", "RATE_LIMITED", "ACCOUNT_CLOSED"]);
 
 /** What a run reports when `error` ends it; null where the run is no longer this worker's and nothing is to be said. */
 export function failureOf(error: unknown): RunFailure | null {
@@ -73,7 +73,7 @@ export function failureOf(error: unknown): RunFailure | null {
     const message = "The CRM does not accept this service's app registration. Tell the operator.";
     return { code: "INTERNAL", message, outcome: error.code };
   }
-  // Whose a renewed token is was not said, and why not: for want of a right, or of tokens.
+  // Whose a renewed token is was not said, and why not: for want of a right, of tokens, or of an open account.
   if (error instanceof OAuthError && error.cause instanceof CrmError && ASKED_WHO.has(error.cause.code)) {
     return BY_CRM_FAILURE[error.cause.code];
   }

@@ -11,6 +11,7 @@ import {
   showFields,
 } from "../support/fields";
 import { connect, dataOf, syncEnds, until } from "../support/stories";
+import { makeStale } from "../support/tokens";
 import { useService } from "../support/world";
 
 const { simulator, database, service } = useService({ deals: 20 });
@@ -18,7 +19,7 @@ afterEach(() => simulator.control.clearFaults());
 
 let tenants = 0;
 /** A tenant of its own, connected and with its first sync behind it. */
-async function connected(): Promise<ActorClaims> {
+async function connected(): Promise<ActorClaims & { tenant: string }> {
   tenants += 1;
   const as = { tenant: `tenant-${tenants}` };
   await connect(service, simulator, as);
@@ -121,6 +122,15 @@ describe("The fields on the connection", () => {
     expect(data).toBeNull();
     expect(errors?.[0]?.extensions.code).toBe("CRM_UNAVAILABLE");
     expect(simulator.log.all()).toHaveLength(1);
+  });
+
+  // Seen red: once the token was an hour old, "The access token could not be renewed for now. Try again in a while."
+  test("are an error that says what to settle where the account is closed, also where the token is renewed first", async () => {
+    const as = await connected();
+    await makeStale(database, as.tenant);
+    simulator.control.fail({ match: "/api/v1/users/me", with: { status: 402 } });
+    const [error] = (await fieldsOf(as, "DEAL")).errors ?? [];
+    expect(error?.message).toContain("Settle that with the CRM.");
   });
 
   test("are an error with a code where nothing is connected, and where someone has to authorize again", async () => {

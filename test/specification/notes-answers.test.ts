@@ -9,6 +9,7 @@ import type { WritebackParts } from "../../src/writeback/writing";
 import { askedNote, notesWith, posts, seller, writeNote } from "../support/notes";
 import type { Service } from "../support/service";
 import { connect, dataOf, recordMeeting, until } from "../support/stories";
+import { makeStale } from "../support/tokens";
 import { useCrm } from "../support/world";
 import { useWriteback } from "../support/writeback";
 
@@ -95,6 +96,16 @@ test("a refused token is renewed once and the note sent once more: the first req
     error: { code: "NEEDS_REAUTHORIZATION" },
   });
   expect(posts(simulator)).toHaveLength(2);
+});
+
+// Seen red: once the token was an hour old, "The access token could not be renewed for now. Try again later", which never helps.
+test("a company's closed account is told as one also where its token has to be renewed first", async () => {
+  await makeStale(database, "acme");
+  simulator.control.fail({ match: "/api/v1/users/me", times: 1, with: { status: 402 } });
+  const { state, error } = await writeNote(service, { meetingId });
+  expect([state, error?.code]).toEqual(["FAILED", "CRM_ACCOUNT_CLOSED"]);
+  expect(error?.message).toContain("Settle that with the CRM.");
+  expect(posts(simulator)).toEqual([]);
 });
 
 /** Writes with one part replaced. */
