@@ -184,6 +184,8 @@ export const isTrouble = (code: string): code is TroubleCode => TROUBLE_CODES.so
 export interface Trouble {
   code: TroubleCode;
   message: string;
+  /** Messages of the troubles that it may take the place of; any where nothing is said. */
+  over?: readonly string[];
 }
 
 /** Notes trouble of a connected copy. Trouble of the same kind goes on since it was first seen. */
@@ -193,8 +195,9 @@ export async function noteTrouble(scope: TenantScope, copyId: number, trouble: T
        trouble_since = CASE WHEN old.trouble_code = $3 THEN old.trouble_since ELSE $5 END
      FROM (SELECT tenant_id, trouble_code, trouble_message, trouble_since FROM connection WHERE tenant_id = $1 FOR UPDATE) old
      WHERE c.tenant_id = $1 AND c.copy_id = $2 AND c.state = 'CONNECTED'
+       AND ($6::text[] IS NULL OR old.trouble_code IS NULL OR old.trouble_message = ANY ($6))
      RETURNING (old.trouble_code, old.trouble_message) IS DISTINCT FROM ($3, $4) AS is_new`,
-    [scope.tenantId, copyId, trouble.code, trouble.message, now],
+    [scope.tenantId, copyId, trouble.code, trouble.message, now, trouble.over ?? null],
     { is_new: "flag" },
   );
   if (noted[0]?.is_new) await notify(scope, CONNECTION_CHANGED);

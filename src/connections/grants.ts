@@ -116,7 +116,9 @@ export class Identity {
       const { database, credentials, clock, logger } = this.parts;
       logger.warn({ tenantId, err: error }, "the CRM did not say whose a renewed access token is");
       await database.tenant(tenantId).transaction(async (scope) => {
-        if (await credentials.holds(scope, copyId, held.version)) await noteTrouble(scope, copyId, UNPROVEN, clock());
+        // What runs are refused goes on, and says more.
+        const trouble = { ...UNPROVEN, over: TOKEN_TROUBLES };
+        if (await credentials.holds(scope, copyId, held.version)) await noteTrouble(scope, copyId, trouble, clock());
       });
       throw new OAuthError("OUTAGE", "The CRM did not say whose the renewed access token is.", { cause: error });
     }

@@ -159,35 +159,6 @@ test("a deactivated user stops the syncing, keeps the copy, and the subscriber l
   await watching.end();
 });
 
-test("a failed run is shown as trouble, and a run that succeeds ends it", async () => {
-  const tenant = "troubled";
-  const end = simulator.control.fail({ match: "/api/v2/deals", with: { kind: "throttle" } });
-  await connect(service, simulator, { tenant });
-  await syncEnds(service, { tenant });
-  const watching = await watch(tenant);
-  await until(
-    "the trouble is seen",
-    async () => watching.results.at(-1)?.connectionStatusChanged.trouble?.code === "RATE_LIMITED",
-  );
-  expect(statesOf(watching).at(-1)).toBe("CONNECTED");
-  const runAgain = async () => {
-    const ofTenant = "WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)";
-    await database.query(`UPDATE sync_run SET state = 'QUEUED', error_code = NULL ${ofTenant}`, [tenant]);
-    await database.query(`UPDATE sync_step SET state = 'QUEUED' ${ofTenant}`, [tenant]);
-    await addRunJobs(database);
-  };
-  const told = watching.results.length;
-  await database.query(
-    "UPDATE connection SET trouble_message = 'It is for another reason.' WHERE trouble_code IS NOT NULL",
-  );
-  await runAgain();
-  await until("the trouble in other words is told", async () => watching.results.length > told);
-  end();
-  await runAgain();
-  await until("the trouble is over", async () => watching.results.at(-1)?.connectionStatusChanged.trouble === null);
-  await watching.end();
-});
-
 test.each([
   ["no token", "", undefined, 4403],
   ["a token that has ended", "ended", undefined, 4403],

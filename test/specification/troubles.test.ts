@@ -1,0 +1,71 @@
+import { type Subscription, subscribe } from "../support/sockets";
+import { addRunJobs, connect, syncAgain, syncEnds, until } from "../support/stories";
+import { makeStale } from "../support/tokens";
+import { useService } from "../support/world";
+
+const { simulator, database, service, serve } = useService({ deals: 10 });
+const other = serve({ roles: ["api"] });
+
+const STATUS = "subscription { connectionStatusChanged { state trouble { code } } }";
+interface Status {
+  connectionStatusChanged: { state: string; trouble: { code: string } | null };
+}
+const watch = (tenant: string) => subscribe<Status>(other.url, STATUS, { as: { tenant, role: "member" } });
+const lastOf = ({ results }: Subscription<Status>) => results.at(-1)?.connectionStatusChanged;
+
+test("a failed run is shown as trouble, and a run that succeeds ends it", async () => {
+  const tenant = "troubled";
+  const end = simulator.control.fail({ match: "/api/v2/deals", with: { kind: "throttle" } });
+  await connect(service, simulator, { tenant });
+  await syncEnds(service, { tenant });
+  const watching = await watch(tenant);
+  await until("the trouble is seen", async () => lastOf(watching)?.trouble?.code === "RATE_LIMITED");
+  expect(lastOf(watching)?.state).toBe("CONNECTED");
+  const runAgain = async () => {
+    const ofTenant = "WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)";
+    await database.query(`UPDATE sync_run SET state = 'QUEUED', error_code = NULL ${ofTenant}`, [tenant]);
+    await database.query(`UPDATE sync_step SET state = 'QUEUED' ${ofTenant}`, [tenant]);
+    await addRunJobs(database);
+  };
+  const told = watching.results.length;
+  await database.query(
+    "UPDATE connection SET trouble_message = 'It is for another reason.' WHERE trouble_code IS NOT NULL",
+  );
+  await runAgain();
+  await until("the trouble in other words is told", async () => watching.results.length > told);
+  end();
+  await runAgain();
+  await until("the trouble is over", async () => lastOf(watching)?.trouble === null);
+  await watching.end();
+});
+
+// Seen red: each run began it anew, and told it twice, as an outage and as itself.
+test("trouble that each run meets as it asks whose its renewed token is goes on since the first, and is told once", async () => {
+  const as = { tenant: "refused" };
+  await connect(service, simulator, as);
+  await syncEnds(service, as);
+  await makeStale(database, as.tenant);
+  const end = simulator.control.fail({ match: "/api/v1/users/me", with: { status: 403 } });
+  const watching = await watch(as.tenant);
+  const seen = async () => {
+    await service.ask("mutation { requestSync(kind: INCREMENTAL) { __typename } }", {}, as);
+    expect((await syncEnds(service, as)).state).toBe("FAILED");
+    const query = "SELECT trouble_code AS code, trouble_since AS since, trouble_last_seen_at AS last FROM connection";
+    const [row] = await database.query<{ code: string; since: Date; last: Date }>(
+      `${query} WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)`,
+      [as.tenant],
+    );
+    return row;
+  };
+  const first = await seen();
+  await until("it is told", async () => lastOf(watching)?.trouble?.code === "CRM_REFUSED");
+  const told = watching.results.length;
+  const second = await seen();
+  expect(second).toMatchObject({ code: "CRM_REFUSED", since: first?.since });
+  expect(second?.last.getTime()).toBeGreaterThan(first?.last.getTime() ?? 0);
+  end();
+  await syncAgain(service, database, as);
+  await until("its end is told", async () => lastOf(watching)?.trouble === null);
+  expect(watching.results).toHaveLength(told + 1);
+  await watching.end();
+});
