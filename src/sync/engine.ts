@@ -3,6 +3,7 @@ import type { Purpose } from "../connections/budget";
 import { readGaps } from "../connections/completeness";
 import { endTrouble, isTrouble, noteTrouble } from "../connections/connection";
 import { isFieldListDue, keepFieldList, noteAsked, readFieldList } from "../connections/field-lists";
+import { TOKEN_TROUBLES } from "../connections/renewal";
 import { followUser } from "../connections/visibility";
 import { PAGE_SIZE } from "../crm/api";
 import { ADDRESSES } from "../crm/calls";
@@ -41,7 +42,7 @@ import {
   releaseRun,
   setStepState,
 } from "./runs";
-import { insertSteps, MEETING_LISTS, markRefreshed, meetingsToRefresh } from "./schedule-rows";
+import { insertSteps, MEETING_LISTS, markRefreshed, meetingsToRefresh, payerOfLists } from "./schedule-rows";
 import { readAhead, walkPass } from "./walk";
 
 const BEAT_MS = 10 * SECOND_MS;
@@ -49,6 +50,8 @@ const BEAT_MS = 10 * SECOND_MS;
 const HELD_UP_MS = 10 * SECOND_MS;
 /** And where it is the database, at last after this: each look costs the customer a page. */
 const LONGEST_HELD_UP_MS = 5 * MINUTE_MS;
+/** What a run reads that is made while the lists wait. */
+const OF_MEETINGS: ReadonlySet<SyncResource> = new Set([...MEETING_LISTS, "DEAL_PARTICIPANTS"]);
 
 export interface EngineParts extends ContextParts {
   /** Plans the connection's next run, in the transaction that ends one. */
@@ -304,6 +307,8 @@ export class SyncEngine {
 
   async #end(context: RunContext, reason: RunFailure | null): Promise<void> {
     const { run, copy, clock, logger } = context;
+    // Asked outside the transaction: a company's tokens have sessions of their own.
+    const over = reason || (await this.#readsLists(context)) ? null : TOKEN_TROUBLES;
     const failure = await copy.transaction(async (scope) => {
       // The connection before the run, in the order in which disconnecting locks them.
       await this.parts.planNext(scope, run.copyId, reason);
@@ -311,7 +316,7 @@ export class SyncEngine {
       const gaps = await readGaps({ ...scope, copyId: run.copyId }, clock());
       const ended = await endRun(scope, run, { failure: reason, gaps, now: clock() });
       if (!reason) await followUser(scope, run.copyId);
-      if (!ended) await endTrouble(scope, run.copyId);
+      if (!ended) await endTrouble(scope, run.copyId, over);
       else if (isTrouble(ended.code)) {
         await noteTrouble(scope, run.copyId, { code: ended.code, message: ended.message }, clock());
       }
@@ -321,6 +326,16 @@ export class SyncEngine {
     const counted = totals(await readSteps(copy, run.runId));
     if (failure) logger.warn({ ...counted, code: failure.code }, "a sync run failed");
     else logger.info(counted, "a sync run succeeded");
+  }
+
+  /**
+   * Whether the run's success says that lists can be read. One for meetings or their deals alone reads none of those that
+   * wait for the company's tokens, nor those that could not be read before.
+   */
+  async #readsLists({ run, copy, left }: RunContext): Promise<boolean> {
+    const steps = await readSteps(copy, run.runId);
+    if (steps.some(({ resource }) => !OF_MEETINGS.has(resource))) return true;
+    return (await left(await payerOfLists(copy))) >= ADDRESSES.currentUser.price;
   }
 
   #beat(run: ClaimedRun): void {

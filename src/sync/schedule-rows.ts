@@ -99,6 +99,9 @@ export async function isFirst(copy: CopyScope): Promise<boolean> {
   return (await readLists(copy)).some(({ resource, readAt }) => resource !== "DEAL_PARTICIPANTS" && readAt === null);
 }
 
+/** What the copy's lists are paid from now. */
+export const payerOfLists = async (copy: CopyScope) => ((await isFirst(copy)) ? "FIRST_LISTS" : "LISTS");
+
 /** Since when the last of what waits for a second look does so: missed records, and lists that showed much less; null: nothing does. */
 export async function lastMissedAt({ tenantId, copyId, rows }: CopyScope): Promise<Date | null> {
   const [missed] = await rows<{ at: Date | null }>(

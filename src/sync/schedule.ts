@@ -268,14 +268,14 @@ export class Schedule {
    */
   async #shortUntil(copy: CopyScope, price: number): Promise<Date | null> {
     const { budget, clock } = this.parts;
-    return budget.shortUntil(copy.tenantId, copy.copyId, await payerOfLists(copy), price, clock());
+    return budget.shortUntil(copy.tenantId, copy.copyId, await rows.payerOfLists(copy), price, clock());
   }
 
   /** Whether lists have to wait, or to look whether they do, and a run through nothing else would know more of meetings. */
   async #dealsOfMeetingsWait(copy: CopyScope): Promise<boolean> {
     const { budget, clock } = this.parts;
     const { tenantId, copyId } = copy;
-    const left = await budget.left(tenantId, copyId, await payerOfLists(copy), clock());
+    const left = await budget.left(tenantId, copyId, await rows.payerOfLists(copy), clock());
     if (left >= PRICE_OF_LOOK) return false;
     const noneUntil = await budget.shortUntil(tenantId, copyId, "DEALS_OF_MEETINGS", PRICE_OF_DEAL, clock());
     return noneUntil === null && areDealsOfMeetingsDue(copy, clock());
@@ -287,5 +287,3 @@ export class Schedule {
     return at && new Date(at.getTime() + TOO_SOON_MS);
   }
 }
-
-const payerOfLists = async (copy: CopyScope) => ((await rows.isFirst(copy)) ? "FIRST_LISTS" : "LISTS");

@@ -1,4 +1,8 @@
-import { MINUTE_MS } from "../../src/platform/clock";
+import { Budget } from "../../src/connections/budget";
+import { Database } from "../../src/database/database";
+import { DAY_MS, MINUTE_MS } from "../../src/platform/clock";
+import { createLogger } from "../../src/platform/logger";
+import { Schedule } from "../../src/sync/schedule";
 import { recordMeeting } from "../support/stories";
 import { SyncWorld } from "../support/sync-world";
 
@@ -68,6 +72,38 @@ test.each([
   const after = await spent();
   expect(after.meetings).toBeLessThanOrEqual(SHARE);
   expect(after.lists).toBeGreaterThan(before.lists);
+});
+
+// Seen red: the refresh of its activities and notes ended the trouble, though deals and persons grew older by hours.
+test("while the lists wait for the company's tokens, a meeting that is brought up to date does not say that this is over", async () => {
+  const { database, simulator, time } = world;
+  const [db, clock, logger] = [new Database(database.dataSource), time.ours, createLogger("silent")];
+  const budget = new Budget({ database: db, clock, logger, share: 0.25 });
+  const intervals = { intervalMs: 15 * MINUTE_MS, reconcileIntervalMs: 30 * DAY_MS };
+  const schedule = new Schedule({ database: db, budget, clock, logger, ...intervals });
+  const runEnds = async () => {
+    simulator.log.clear();
+    await schedule.due(await database.tenantId(as.tenant));
+    return world.runEnds(as);
+  };
+  const trouble = async () => (await database.query("SELECT trouble_code AS code FROM connection"))[0];
+  world.passMinutes(70);
+  await database.query("UPDATE crm_budget SET spent_on_meetings = 0, revision = revision + 1");
+  const others = () => simulator.control.otherAppsSpend(simulator.control.balance() - 2_000);
+  simulator.control.fail({ match: /organizations$/, times: 1, with: { kind: "meanwhile", act: others } });
+  expect(await world.sync(as)).toMatchObject({ state: "FAILED", error: { code: "BUDGET_LOW" } });
+  // The look at the balance, one an hour.
+  expect(await runEnds()).toMatchObject({ state: "FAILED" });
+  world.passMinutes(10);
+  await meet(4.8);
+  expect(await runEnds()).toMatchObject({ state: "SUCCEEDED" });
+  expect([world.asked("NOTES").length, world.asked("USERS").length]).toEqual([1, 0]);
+  expect(await trouble()).toEqual({ code: "BUDGET_LOW" });
+  simulator.control.endDay();
+  world.passMinutes(61);
+  expect(await runEnds()).toMatchObject({ state: "SUCCEEDED" });
+  expect(world.asked("DEALS")).not.toEqual([]);
+  expect(await trouble()).toEqual({ code: null });
 });
 
 // Seen red: the whole pass that went on had them read again after it.
