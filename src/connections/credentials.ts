@@ -3,7 +3,7 @@ import type { Grant } from "../crm/oauth";
 import type { Database, TenantScope } from "../database/database";
 import { type ConnectionState, CredentialRow } from "../entities/connection";
 import type { Clock } from "../platform/clock";
-import { type Keyring, Secret } from "../platform/keyring";
+import { type Keyring, Secret, UnsealError } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
 
 /** A connection's token pair, opened. */
@@ -153,7 +153,16 @@ interface Sealing {
   reseal(scope: TenantScope): Promise<boolean>;
 }
 
-/** Seals every secret under the first configured key, one tenant at a time, while workers and renewals go on. */
+/** Of many tenants an operator is told so many. */
+const NAMED = 5;
+export const namesOf = (tenants: readonly (number | string)[]): string =>
+  `tenantId ${tenants.slice(0, NAMED).join(", ")}${tenants.length > NAMED ? ", ..." : ""}`;
+
+/**
+ * Seals every secret under the first configured key, one tenant at a time, while workers and renewals go on. One that cannot be
+ * opened keeps none of the others under a key that may have leaked.
+ * @throws UnsealError at the end, where there were such
+ */
 export async function resealAll(
   database: Database,
   sealings: readonly Sealing[],
@@ -161,21 +170,31 @@ export async function resealAll(
   logger: Logger,
 ): Promise<Resealed> {
   const done: Resealed = { resealed: 0, unchanged: 0 };
+  const closed = new Map<number, UnsealError>();
   const sealed = await database.acrossTenants<{ tenant_id: number }>(
     "SELECT tenant_id FROM credential UNION SELECT tenant_id FROM kept_out_key ORDER BY tenant_id",
     [],
     { tenant_id: "number" },
   );
   for (const { tenant_id: tenantId } of sealed) {
+    const unlessClosed = (error: unknown) => {
+      if (!(error instanceof UnsealError)) throw error;
+      closed.set(tenantId, error);
+      return false;
+    };
     const changed = await database.tenant(tenantId).transaction(async (scope) => {
       const resealed: boolean[] = [];
-      for (const sealing of sealings) resealed.push(await sealing.reseal(scope));
+      for (const sealing of sealings) resealed.push(await sealing.reseal(scope).catch(unlessClosed));
       if (!resealed.includes(true)) return false;
       await recordAudit(scope, logger, { action: "KEYS_ROTATED", actor: null, at: clock() });
       return true;
     });
     if (changed) done.resealed += 1;
-    else done.unchanged += 1;
+    else if (!closed.has(tenantId)) done.unchanged += 1;
   }
-  return done;
+  const [cause] = closed.values();
+  if (!cause) return done;
+  const others = `of ${done.resealed} tenant(s) were sealed under the first key, ${done.unchanged} were already`;
+  const whose = `${closed.size} (${namesOf([...closed.keys()])})`;
+  throw new UnsealError(`Secrets ${others}; not all could be opened of ${whose}: ${cause.message}`, { cause });
 }

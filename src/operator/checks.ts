@@ -1,4 +1,5 @@
 import { SHORT_TODAY } from "../connections/budget";
+import { namesOf } from "../connections/credentials";
 import { ACROSS_TENANTS_ROLE, APPLICATION_ROLE, unfitBecause } from "../database/application-role";
 import { readLayout, readNodesAway } from "../database/cluster";
 import { appliedMigrations, migrationNames, newerQueue } from "../database/data-source";
@@ -268,7 +269,6 @@ const SEALED = `
   FROM credential, LATERAL (VALUES ('access_token', access_token), ('refresh_token', refresh_token)) p (part, sealed)
   UNION ALL
   SELECT tenant_id::text, json_build_array(tenant_id::text, 'kept_out_key'), sealed_key FROM kept_out_key`;
-const NAMED = 5;
 
 type Sealed = { tenant: string; place: string[]; sealed: Buffer };
 
@@ -300,7 +300,7 @@ async function checkKeys(look: Look, keys: readonly EncryptionKey[]): Promise<Fi
     }
     const closed = tenantsOf(under.filter((secret) => !opens(keyring, secret)));
     if (closed.length > 0) {
-      const whose = `${closed.length} (tenantId ${closed.slice(0, NAMED).join(", ")}${closed.length > NAMED ? ", ..." : ""})`;
+      const whose = `${closed.length} (${namesOf(closed)})`;
       const todo = "put the key back that sealed them, or look for a process that has another key of that name";
       return fault(`${what}, but the key of that name does not open those of ${whose}`, todo);
     }

@@ -61,6 +61,21 @@ test("a key that is missing from the configuration is said so, and nothing is ch
   expect(await sealedUnder("new")).toHaveLength(3);
 });
 
+// Seen red: it ended with the first tenant, and the two behind it stayed under the old key.
+test("a secret that cannot be opened keeps nobody else's under the old key, and it is said whose it is", async () => {
+  const first = await database.tenantId("t1");
+  const rename = `UPDATE credential SET access_token = overlay(access_token PLACING $2::bytea FROM 3) WHERE tenant_id = $1`;
+  await database.query(rename, [first, Buffer.from("xyz")]);
+  const program = startProgram("src/main.js", environment(`${oldKey},${newKey}`), ["rotate-keys"]);
+  expect(await program.ended).toBe(1);
+  expect(program.output()).toMatch(/of 2 tenant\(s\) were sealed under the first key, 0 were already/);
+  expect(program.output()).toContain(
+    `of 1 (tenantId ${first}): a value was sealed under a key that is not in ENCRYPTION_KEYS`,
+  );
+  expect(await sealedUnder("old")).toHaveLength(2);
+  await database.query(rename, [first, Buffer.from("new")]);
+});
+
 // Seen red with "The CRM's answer was lost, so the note may or may not be there", though no token could be opened to send it.
 test("a note that a process without the key is asked for was certainly not sent, and somebody is told to act", async () => {
   const [as, wrong] = [{ tenant: "t1" }, { ...environment(`new:${oldKey.slice(4)}`), LOG_LEVEL: "info", ROLES: "api" }];
