@@ -12,7 +12,6 @@ import { callsOf, settleFound, type WritebackParts } from "./writing";
 
 /** In one sweep; the next one finds the rest. */
 const MOST_AT_ONCE = 500;
-
 /** Look-ups of one tenant in one process: where its CRM is silent each takes half a minute of what all tenants' jobs share. */
 const MOST_OF_A_TENANT = 2;
 /** Within this, by the clock that the queue waits by, those go that are too many, should none of the others end before. */
@@ -20,6 +19,8 @@ const SPREAD_MS = 10 * SECOND_MS;
 
 /** A job that is so late has gone with the worker that took it, or waited for a connection that is back now. */
 const OVERDUE_MS = MINUTE_MS;
+/** While the operator has stopped all calls a look is put off by this: none can be made, and the early ones are for afterwards. */
+const PUT_OFF_MS = MINUTE_MS;
 /** SQL, by the clock that says when it was taken: one that is in hand is enqueued once more by no process whose clock is ahead. */
 const TAKEN_SINCE = "now() - interval '1 minute'";
 
@@ -99,7 +100,8 @@ export class LookUps<Row extends WriteReceipt> {
   /** The next look-up is planned before this one begins, so a crash in between loses none. */
   async #lookUp({ tenantId, writeId }: WriteRef): Promise<void> {
     const { database, clock, logger } = this.parts;
-    const planned = await database.tenant(tenantId).transaction((scope) => this.#plan(scope, writeId));
+    const isStopped = (await this.parts.stopped()) !== null;
+    const planned = await database.tenant(tenantId).transaction((scope) => this.#plan(scope, writeId, isStopped));
     if (!planned) return;
     const { receipt, copyId } = planned;
     try {
@@ -141,8 +143,8 @@ export class LookUps<Row extends WriteReceipt> {
     await forEachLogged(going, ({ tenantId }) => dropHopeless(database.tenant(tenantId), now), logger);
   }
 
-  /** null where there is nothing to look up, or nobody to ask: then a sweep comes back to it. */
-  async #plan(scope: TenantScope, writeId: string): Promise<{ copyId: number; receipt: Row } | null> {
+  /** null where there is nothing to look up, nobody to ask, or a stop holds: then a sweep, or the next, comes back to it. */
+  async #plan(scope: TenantScope, writeId: string, isStopped: boolean) {
     const { tenantId, rows, entities } = scope;
     const { row, table } = this.kind;
     const [found] = await entities<Row, { looking_copy_id: number }>(
@@ -156,11 +158,12 @@ export class LookUps<Row extends WriteReceipt> {
     );
     if (!found) return null;
     const now = this.parts.clock();
-    const next = nextLookUp(now, found.lookUps + 1);
-    const planning = `UPDATE ${table} SET look_ups = look_ups + 1, next_look_up_at = $3 WHERE tenant_id = $1 AND id = $2`;
-    await rows(planning, [tenantId, writeId, next]);
+    const lookUps = found.lookUps + (isStopped ? 0 : 1);
+    const next = isStopped ? new Date(now.getTime() + PUT_OFF_MS) : nextLookUp(now, lookUps);
+    const planning = `UPDATE ${table} SET look_ups = $4, next_look_up_at = $3 WHERE tenant_id = $1 AND id = $2`;
+    await rows(planning, [tenantId, writeId, next, lookUps]);
     await enqueueLookUp(scope, this.kind, writeId, next);
-    return { copyId: found.looking_copy_id, receipt: found };
+    return isStopped ? null : { copyId: found.looking_copy_id, receipt: found };
   }
 }
 

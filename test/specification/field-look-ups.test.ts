@@ -1,3 +1,5 @@
+import { resumeCrm, stopCrm } from "../../src/connections/crm-stops";
+import { Database } from "../../src/database/database";
 import { useFieldStory } from "../support/field-story";
 import { heldIn, listPath, patches, setMapping, writeFields } from "../support/fields";
 import { startService } from "../support/service";
@@ -162,6 +164,32 @@ test("a record that is out of sight a week later is not read any more, and the r
   expect(await next(7)).toMatchObject({ state: "UNKNOWN", at: null });
   expect((await next(7))?.error_message).toContain("a week later the record is gone from the CRM");
   simulator.control.show("deal", story.ids.DEAL);
+});
+
+// Seen red: a stop of four hours used up the early looks, and the first one after it came six hours later.
+test("while all calls are stopped a look is put off by a minute, and counts as none", async () => {
+  const id = await written("found after the stop");
+  const db = new Database(database.dataSource);
+  const planned = async () =>
+    (
+      await database.query<{ looks: number; minutes: number }>(
+        `SELECT look_ups AS looks, ceil(extract(epoch FROM next_look_up_at - now()) / 60)::int AS minutes
+         FROM field_write WHERE id = $1`,
+        [id],
+      )
+    )[0];
+  await stopCrm(db, "Notes go to wrong deals.", new Date());
+  try {
+    await unknown(id, 4, 7);
+    await withFreshWorker(() => until("it is planned anew", async () => ((await planned())?.minutes ?? 0) > 0));
+    expect(await planned()).toEqual({ looks: 7, minutes: 1 });
+    expect(looks()).toEqual([]);
+  } finally {
+    await resumeCrm(db, new Date());
+  }
+  await unknown(id, 4, 7);
+  await withFreshWorker(() => settled(id));
+  expect(await receipt(id)).toEqual({ state: "WRITTEN", error_code: null });
 });
 
 test("while the CRM is disconnected nothing is asked; after the same company is connected again it is found", async () => {
