@@ -1,6 +1,6 @@
 import { CrmApi, type TokenSource } from "../crm/api";
 import type { CallParts, Reservation } from "../crm/calls";
-import { CrmError } from "../crm/errors";
+import { CrmError, stopBehind } from "../crm/errors";
 import type { CrmHttp } from "../crm/http";
 import { OAuthError } from "../crm/oauth";
 import type { CrmCurrentUser } from "../crm/parsing/records";
@@ -113,15 +113,19 @@ export class Identity {
       return await this.ask(tenantId, copyId, held, how);
     } catch (error) {
       if (!(error instanceof CrmError)) throw error;
-      const { database, credentials, clock, logger } = this.parts;
-      logger.warn({ tenantId, err: error }, "the CRM did not say whose a renewed access token is");
-      await database.tenant(tenantId).transaction(async (scope) => {
-        // What runs are refused goes on, and says more.
-        const trouble = { ...UNPROVEN, over: TOKEN_TROUBLES };
-        if (await credentials.holds(scope, copyId, held.version)) await noteTrouble(scope, copyId, trouble, clock());
-      });
+      if (!stopBehind(error)) await this.#unproven(tenantId, copyId, held, error);
       throw new OAuthError("OUTAGE", "The CRM did not say whose the renewed access token is.", { cause: error });
     }
+  }
+
+  async #unproven(tenantId: number, copyId: number, { version }: HeldToken, err: CrmError): Promise<void> {
+    const { database, credentials, clock, logger } = this.parts;
+    logger.warn({ tenantId, err }, "the CRM did not say whose a renewed access token is");
+    // What runs are refused goes on, and says more.
+    const trouble = { ...UNPROVEN, over: TOKEN_TROUBLES };
+    await database.tenant(tenantId).transaction(async (scope) => {
+      if (await credentials.holds(scope, copyId, version)) await noteTrouble(scope, copyId, trouble, clock());
+    });
   }
 
   async #end(tenantId: number, copyId: number, version: number, reason: ReauthorizationReason): Promise<"REPLACED"> {

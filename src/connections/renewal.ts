@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { explain } from "../crm/errors";
+import { explain, stopBehind } from "../crm/errors";
 import { type CrmOAuth, type Grant, OAuthError, type TokenFailure } from "../crm/oauth";
 import type { Database, TenantScope } from "../database/database";
 import { heldUpOf } from "../database/errors";
@@ -59,6 +59,11 @@ export class Renewal {
       grant = await oauth.refresh(old.refreshToken, mayBegin);
     } catch (error) {
       if (!(error instanceof OAuthError) || error instanceof RenewalHeldUpError) throw error;
+      if (stopBehind(error)) {
+        // No failure of the CRM: everybody is told of the stop by itself. An earlier request may still have had its effect.
+        if (!wasUnconfirmed) await endAttempt(database.tenant(tenantId), copyId, old.version);
+        throw error;
+      }
       this.parts.metrics?.tokenRenewals.inc({ outcome: error.code });
       return this.#failed(tenantId, copyId, old, error, wasUnconfirmed);
     }

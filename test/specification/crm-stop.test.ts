@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { CrmStops, OBEYED_WITHIN_MS, resumeCrm, stopCrm } from "../../src/connections/crm-stops";
-import { CrmStoppedError } from "../../src/crm/errors";
+import { CrmStoppedError, stopBehind } from "../../src/crm/errors";
 import { CrmHttp } from "../../src/crm/http";
 import { Database } from "../../src/database/database";
+import { createMetrics } from "../../src/platform/metrics";
 import { inWork, limitWork } from "../../src/platform/work";
 import { createTestDatabase } from "../support/database";
 import { setMapping, writeFields } from "../support/fields";
@@ -11,7 +12,7 @@ import { startProgram } from "../support/processes";
 import type { Service } from "../support/service";
 import { subscribe } from "../support/sockets";
 import { completeConsent, connect, dataOf, recordMeeting, startConsent, syncEnds, until } from "../support/stories";
-import { makeStale } from "../support/tokens";
+import { makeStale, startTokens } from "../support/tokens";
 import { useCrm } from "../support/world";
 
 let services: Service[];
@@ -134,6 +135,22 @@ test("a token renewal is not sent either, and is no open attempt afterwards", as
   await resumeCrm(db, new Date());
   expect(await syncEnds(one)).toMatchObject({ state: "SUCCEEDED" });
   expect(simulator.log.of("POST", "/oauth/token")).toHaveLength(1);
+});
+
+// Seen red: each was counted as an outage, of which an alert tells, and noted as trouble that stayed after the stop.
+test("a renewal, or its proof, that a stop holds up is no failure of the CRM: nothing is counted, noted or left", async () => {
+  const [stops, metrics, copyId] = [new CrmStops(db), createMetrics(), await makeStale(database, "acme")];
+  const http = new CrmHttp(undefined, undefined, () => stops.requireNone());
+  const { tokens, close } = await startTokens(world.config, () => ({ metrics }), http);
+  const source = tokens.of(await database.tenantId("acme"), copyId);
+  await stopCrm(db, REASON, new Date());
+  expect(stopBehind(await source.current().catch((error: unknown) => error))?.reason).toBe(REASON);
+  await database.query("UPDATE credential SET access_token_asked_at = now(), proven_version = NULL");
+  expect(stopBehind(await source.current().catch((error: unknown) => error))?.reason).toBe(REASON);
+  expect((await metrics.tokenRenewals.get()).values).toEqual([]);
+  expect(await database.query("SELECT trouble_code FROM connection WHERE trouble_code IS NOT NULL")).toEqual([]);
+  expect(await database.query("SELECT 1 FROM renewal_attempt")).toEqual([]);
+  await close();
 });
 
 // Seen red: looked at before the wait alone, it was sent as soon as a socket was free.
