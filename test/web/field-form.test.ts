@@ -1,6 +1,6 @@
 import type { Page, Route } from "playwright-core";
 import { fieldOf, fieldsIn, heldIn, patches, setMapping, showFields } from "../support/fields";
-import { connect, syncEnds } from "../support/stories";
+import { connect, syncAgain, syncEnds } from "../support/stories";
 import { useStarted } from "../support/world";
 import { findings } from "./support/browser";
 import { startProduct } from "./support/product";
@@ -165,6 +165,53 @@ describe("Where the answer to a write is an error", () => {
     if (!arrives) await arrive();
     expect([held("DEAL", "text"), await text().inputValue()]).toEqual(["As it is by now.", ""]);
     expect(patches(product.simulator)).toHaveLength(writes);
+  });
+
+  /** An admin nominates another field for deals, and the page has read it. @returns what that one holds */
+  async function nominateAnother(name: string): Promise<() => unknown> {
+    const { service, simulator, database } = product;
+    const other = simulator.control.addCustomField("deal", { name, type: "text" });
+    await setMapping(service, "DEAL", other);
+    await syncAgain(service, database);
+    await form().getByLabel(name).waitFor();
+    return () => heldIn(simulator, "DEAL", story().dealId, other);
+  }
+  const isTold = () => form().getByText("Another field, or none, has been nominated since.").waitFor();
+
+  // Seen red: "Send again" wrote it into the other field; and what had arrived was told of as if that field had been written.
+  test.each([
+    ["has not arrived", false],
+    ["has arrived all the same", true],
+  ])("what was for a field that is nominated no more, and %s, can only be edited", async (title, arrives) => {
+    const arrive = await sendAndHoldBack(title);
+    if (arrives) await arrive();
+    const before = held("DEAL", "text");
+    const inOther = await nominateAnother(`Plan, where it ${title}`);
+    await isTold();
+    expect(await button(/again$|^Writ/).count()).toBe(0);
+    expect(await findings(page)).toEqual([]);
+    await button("Edit").click();
+    await text().fill(title);
+    expect(inOther()).toBeNull();
+    await write().click();
+    await isWritten();
+    expect([held("DEAL", "text"), inOther()]).toEqual([before, title]);
+  });
+
+  // Seen red: it arrived in the other field by itself.
+  test("what has no answer is not asked again once another field is nominated", async () => {
+    await openWith("text", "varchar");
+    await page.route("**/graphql", (route) =>
+      route.request().postData()?.includes("mutation WriteFields") ? route.abort() : route.continue(),
+    );
+    await text().fill("For the first one.");
+    await write().click();
+    await form().getByText("We do not know yet").waitFor();
+    const inOther = await nominateAnother("Plan meanwhile");
+    await page.unrouteAll({ behavior: "ignoreErrors" });
+    await button("Edit").or(results()).first().waitFor();
+    expect([inOther(), patches(product.simulator)]).toEqual([null, []]);
+    await isTold();
   });
 });
 

@@ -22,7 +22,7 @@ interface FieldFormProps {
 export function FieldForm({ meetingId, slot, mappings, briefing, onChange }: FieldFormProps) {
   const draft = useDraft(slot);
   const filled = asFilled(draft.text);
-  const { writing, isLocked, ...sender } = useFieldWriting(meetingId, (writes) => {
+  const { writing, isLocked, ...sender } = useFieldWriting(meetingId, mappings, (writes) => {
     draft.type(asText(unwritten(filled, writes)));
     onChange();
   });
@@ -32,6 +32,7 @@ export function FieldForm({ meetingId, slot, mappings, briefing, onChange }: Fie
   const writable = shown.filter(({ entity, health }) => health !== "MISSING_IN_CRM" && options[entity].list !== null);
   const values = valuesOf(writable, filled, briefing);
   const isStopped = writing?.is === "STOPPED";
+  const isRenominated = writing?.is === "RENOMINATED";
   return (
     <form
       className="stack field-form"
@@ -59,15 +60,17 @@ export function FieldForm({ meetingId, slot, mappings, briefing, onChange }: Fie
       )}
       {writing && <FieldResult writing={writing} mappings={mappings} />}
       <div className="row">
-        <button
-          type="submit"
-          className="button"
-          aria-busy={isLocked && !isStopped}
-          disabled={!isStopped && (values.length === 0 || isLocked)}
-        >
-          {isStopped ? "Send again" : writing?.is === "SENT" ? "Writing …" : "Write the fields"}
-        </button>
-        {isStopped && <Button onClick={sender.edit}>Edit</Button>}
+        {!isRenominated && (
+          <button
+            type="submit"
+            className="button"
+            aria-busy={isLocked && !isStopped}
+            disabled={!isStopped && (values.length === 0 || isLocked)}
+          >
+            {isStopped ? "Send again" : writing?.is === "SENT" ? "Writing …" : "Write the fields"}
+          </button>
+        )}
+        {(isStopped || isRenominated) && <Button onClick={sender.edit}>Edit</Button>}
       </div>
     </form>
   );

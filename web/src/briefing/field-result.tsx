@@ -14,12 +14,14 @@ interface ResultProps {
 export function FieldResult({ writing, mappings }: ResultProps) {
   if (writing.is === "SENT") return null;
   if (writing.is === "REFUSED") return <Notice tone="bad" title={writing.message} />;
-  if (writing.is === "STOPPED") {
+  if (writing.is === "STOPPED" || writing.is === "RENOMINATED") {
     return (
       <>
-        <Problem error={writing.error} />
+        {writing.error && <Problem error={writing.error} />}
         <p className="small">
-          Send the fields again, or edit them first. However often they arrive, they are written once.
+          {writing.is === "RENOMINATED"
+            ? "Another field, or none, has been nominated since. Edit what is to be written."
+            : "Send the fields again, or edit them first. However often they arrive, they are written once."}
         </p>
       </>
     );
@@ -39,7 +41,7 @@ export function FieldResult({ writing, mappings }: ResultProps) {
           const { id, entity, error } = write;
           const { text, tone } = fateOf(write);
           const record = recordOf(write);
-          const field = mappings.find((mapping) => mapping.entity === entity);
+          const field = mappings.find(({ fieldKey }) => fieldKey === write.fieldKey);
           return (
             <li key={id} className="list-line">
               <div>
