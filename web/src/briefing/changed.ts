@@ -45,8 +45,8 @@ export function netChanges(changes: readonly Change[]): Changed[] {
 const LATELY_MS = 30 * 24 * 3_600_000;
 
 /**
- * When the CRM was connected, where that is later than what is asked for: of the time before, nobody has looked. Whoever
- * authorizes again moves it on, and what was seen before that goes on: then it is no beginning.
+ * When the CRM was connected, where that is later than what is asked for: whether anybody looked before is not known. Whoever
+ * authorizes again moves it on; a change that was seen before shows that, and then it is no beginning.
  */
 export function beginningOf(
   { changes, previousMeeting }: Pick<Briefing, "changes" | "previousMeeting">,

@@ -18,7 +18,7 @@ export function ChangesCard({ briefing, connectedAt }: ChangesProps) {
   const asked = previousMeeting ? "Changed since the last meeting" : "Changed in the last 30 days";
   return (
     <Card title={beginning ? "Changed since the CRM was connected" : asked}>
-      {beginning && <p className="small muted">{dayOf(beginning)}. What changed before is not told here.</p>}
+      {beginning && <p className="small muted">{dayOf(beginning)}. What changed before may be missing here.</p>}
       {previousMeeting && (
         <p className="small muted">
           {beginning && "The last meeting: "}
