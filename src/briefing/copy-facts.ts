@@ -200,7 +200,7 @@ export async function readStored(
   return new Map(
     found.map(({ meetingId, keptId, byUser, isThere, ...stored }) => {
       const { lastDeal } = stored;
-      const keptFor = lastDeal?.dealId === keptId ? lastDeal.people : [];
+      const keptFor = lastDeal?.dealId === keptId ? (lastDeal.people ?? []) : [];
       const kept = keptId === null ? null : { dealId: keptId, isThere, written: byUser ? null : lastDeal, keptFor };
       return [meetingId, { ...stored, kept }];
     }),

@@ -193,7 +193,7 @@ export class MeetingMatchRow extends OfTenant {
   chosenAt!: Date | null;
 
   /** What it is about, or was before it was cancelled, or before nothing could be known of its deal: what was written holds that. */
-  @Column("jsonb", { nullable: true })
+  @Column("jsonb", { nullable: true, select: false })
   lastDeal!: LastDeal | null;
 }
 

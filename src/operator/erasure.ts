@@ -115,13 +115,9 @@ async function eraseUsers({ tenantId, typed }: TenantScope, { users, hasAuthoriz
   for (const user of users) await typed((orm) => orm.update(CrmUserRow, { tenantId, ...user }, erased));
 }
 
+type Leaving = Pick<Person, "mailboxes">;
 /** The meeting goes on without the attendee, as its invitation called him: matched again, and what hangs on it judged again. */
-function leaveMeeting(
-  { clock }: ErasingParts,
-  scope: TenantScope,
-  person: Pick<Person, "mailboxes">,
-  meetingId: string,
-): Promise<void> {
+function leaveMeeting({ clock }: ErasingParts, scope: TenantScope, person: Leaving, meetingId: string): Promise<void> {
   return scope.transaction(async (held) => {
     const meeting = await lockMeeting(held, meetingId);
     if (!meeting) return;
@@ -132,6 +128,9 @@ function leaveMeeting(
     row.title = withoutMentions(row.title, [], names);
     const changed = { title: row.title, searchText: searchTextOf(row.title, attendees) };
     await held.typed((orm) => orm.update(MeetingRow, { tenantId: row.tenantId, id: row.id }, changed));
+    // Its deal is kept for those who are left.
+    const left = "UPDATE meeting_match SET last_deal = last_deal - 'people' WHERE tenant_id = $1 AND meeting_id = $2";
+    await held.rows(left, [row.tenantId, row.id]);
     await matchMeetings(held, [{ row, attendees }], clock(), "SYNCED");
   });
 }

@@ -333,7 +333,7 @@ const OWN = {
   meetings:
     "SELECT to_jsonb(t) - 'search_text' AS row FROM meeting t WHERE t.tenant_id = $1 AND t.id IN (SELECT id FROM attended)",
   matches:
-    "SELECT to_jsonb(t) AS row FROM meeting_match t WHERE t.tenant_id = $1 AND t.meeting_id IN (SELECT id FROM attended)",
+    "SELECT to_jsonb(t) #- '{last_deal,people}' AS row FROM meeting_match t WHERE t.tenant_id = $1 AND t.meeting_id IN (SELECT id FROM attended)",
   notesWritten: `SELECT to_jsonb(t) AS row FROM note_write t WHERE t.tenant_id = $1 AND t.entity = 'PERSON'
       AND (t.copy_id, t.target_id) IN (SELECT * FROM targets)`,
   fieldsWritten: `SELECT to_jsonb(t) AS row FROM field_write t WHERE t.tenant_id = $1 AND t.entity = 'PERSON'
@@ -348,8 +348,8 @@ const idsOf = (of: readonly { copyId: number; crmId: number }[]) => [
   of.map(({ crmId }) => crmId),
 ];
 
-/** It repeats a meeting's title and attendees, who are other people too. */
-const REPEATED = "meeting.search_text";
+/** They repeat what a meeting has, and its attendees, who are other people too. */
+const REPEATED = ["meeting.search_text", "meeting_match.last_deal"];
 
 export interface PersonExport {
   /** Kinds of which there is more than the export has. */
@@ -383,7 +383,7 @@ export async function exportOf(database: Database, scope: TenantScope, person: P
 
 async function readMentions(scope: TenantScope, texts: Texts, patterns: readonly Patterns[]): Promise<unknown[]> {
   const { table, keys, columns } = texts;
-  const names = columns.map(({ name }) => name).filter((name) => `${table}.${name}` !== REPEATED);
+  const names = columns.map(({ name }) => name).filter((name) => !REPEATED.includes(`${table}.${name}`));
   const shown = [...keys, ...names].join(", ");
   const said: unknown[] = [];
   for await (const window of windowsOf(scope, texts)) {

@@ -174,7 +174,7 @@ test("nor as a user of the CRM: what the user did keeps the id, and nobody the n
   control.change("deal", ids.deal, { owner_id: user });
   await readEverything();
   expect(await rowsOf("crm_user", `crm_id = ${user}`)).toEqual([
-    expect.objectContaining({ name: "[erased]", email: "[erased]", address: null, active: true }),
+    expect.objectContaining({ name: "[erased]", email: "[erased]", mailbox: null, active: true }),
   ]);
   expect(await rowsOf("deal", `crm_id = ${ids.deal} AND owner_id = ${user}`)).toHaveLength(1);
   expect(await tablesThatShow("acme")).toEqual([]);

@@ -117,7 +117,6 @@ export function matchAttendees(meeting: MeetingFact, facts: CopyFacts): Attendee
 }
 
 const NOT_AN_ADDRESS = nobody("IGNORED", "This is not an e-mail address.");
-
 function ignored(address: string): Match | null {
   const reason = ignoredBecause(address);
   return reason === null ? null : nobody("IGNORED", reason);
@@ -207,12 +206,14 @@ function nobody(side: AttendeeSide, reason: string): Match {
   return { side, status: "NONE", rule: null, reason, personId: null, candidateIds: [] };
 }
 
-/** The attendees of whom, or of whose company, the deal is: whenever it was open, whatever else could be meant. */
-export function leadersIn(meeting: MeetingFact, matches: readonly AttendeeMatch[], deal?: DealFact): string[] {
-  return meeting.attendees.flatMap(({ address }, index) => {
-    const { personId = null, candidateIds = [], organizationId = null } = matches[index] ?? {};
-    const isOfPerson = [personId, ...candidateIds].some((id) => id !== null && deal?.personIds.includes(id));
-    const leads = isOfPerson || (organizationId !== null && deal?.organizationId === organizationId);
-    return leads && address !== null ? [mailboxOf(address)] : [];
+export type Attending = AttendeeMatch & { mailbox: string };
+export const attendingOf = ({ attendees }: MeetingFact, matches: readonly AttendeeMatch[]): Attending[] =>
+  matches.flatMap((match, index) => {
+    const address = attendees[index]?.address;
+    return address ? [{ ...match, mailbox: mailboxOf(address) }] : [];
   });
-}
+
+/** Whether the deal is of an attendee, or of the attendee's company: whenever it was open, whatever else could be meant. */
+export const leadsTo = ({ personId, candidateIds, organizationId }: AttendeeMatch, deal?: DealFact): boolean =>
+  [personId, ...candidateIds].some((id) => id !== null && deal?.personIds.includes(id)) ||
+  (organizationId !== null && deal?.organizationId === organizationId);

@@ -1,7 +1,15 @@
 import type { DealRule, MatchedEntity } from "../../entities/meeting";
 import { mailboxOf } from "../../platform/email-address";
 import { type CopyFacts, findCandidates, type MatchedList, type MeetingFact } from "./facts";
-import { type AttendeeMatch, FREE_MAIL, leadersIn, matchAttendees, NO_COMPANY } from "./match-attendees";
+import {
+  type AttendeeMatch,
+  type Attending,
+  attendingOf,
+  FREE_MAIL,
+  leadsTo,
+  matchAttendees,
+  NO_COMPANY,
+} from "./match-attendees";
 import { type DealMatch, matchDeal, nobodyKnown, none } from "./match-deal";
 
 /** The deal that no rule may change: a user chose it, or a note or field was written by the match. */
@@ -42,31 +50,36 @@ export function match(meeting: MeetingFact, facts: CopyFacts, choice: ChoiceFact
   const attendees = matchAttendees(meeting, facts).map((attendee) => pendingAttendee(attendee, unread));
   const found = findCandidates(meeting, attendees, sellersIn(meeting, facts), facts);
   const byRule = pendingDeal(found.length > 0 || isAnyoneKnown(attendees) ? matchDeal(found) : nobodyKnown(), unread);
-  const leadersTo = (dealId: number) => leadersIn(meeting, attendees, dealOf(dealId, facts));
+  const who = attendingOf(meeting, attendees);
+  const leadersTo = (dealId: number) => who.filter((one) => leadsTo(one, dealOf(dealId, facts)));
   const dropsChoice =
-    choice !== null && areOthers(choice, meeting) && isAllRead(choice, facts) && leadersTo(choice.dealId).length === 0;
+    choice !== null && areOthers(choice, who) && isAllRead(choice, facts) && leadersTo(choice.dealId).length === 0;
   const deal = dropsChoice ? withoutChoice(byRule, choice) : withChoice(byRule, choice, unread.length > 0);
-  const before = choice && !dropsChoice ? choice.keptFor : [];
-  const keptFor = [...new Set([...before, ...(deal.dealId === null ? [] : leadersTo(deal.dealId))])].sort();
+  const before = choice?.dealId === deal.dealId ? choice.keptFor : [];
+  const keptFor = deal.dealId === null ? [] : keptForNow(before, leadersTo(deal.dealId), who);
   return { attendees, deal, readable: readableWith(attendees, deal, facts), dropsChoice, keptFor };
 }
 
+/** Who led to the deal and attends, and who leads to it now; for want of both those before, until others are judged. */
+function keptForNow(before: readonly string[], leaders: readonly Attending[], who: readonly Attending[]): string[] {
+  const people = who.filter((one) => before.includes(one.mailbox) || leaders.includes(one));
+  const buyers = who.filter(isBuyer);
+  const kept = people.length === 0 && before.length > 0 ? before : mailboxesOf(people.length > 0 ? people : buyers);
+  return [...new Set(kept)].sort();
+}
+
+const isBuyer = ({ side }: AttendeeMatch) => side === "BUYER";
+const mailboxesOf = (who: readonly Attending[]) => who.map(({ mailbox }) => mailbox);
 const isAnyoneKnown = (attendees: readonly AttendeeMatch[]) =>
-  attendees.some(
-    ({ personId, organizationId, candidateIds }) =>
-      personId !== null || organizationId !== null || candidateIds.length > 0,
-  );
+  attendees.some((one) => one.personId !== null || one.organizationId !== null || one.candidateIds.length > 0);
 
 const dealOf = (dealId: number, { deals }: CopyFacts) => deals.find(({ crmId }) => crmId === dealId);
 const isAllRead = ({ dealId, isThere }: ChoiceFact, facts: CopyFacts) =>
   isThere && facts.unread.length === 0 && !dealOf(dealId, facts)?.isUnasked;
 
-/** Whether none of those attends for whom the deal is kept, on whatever side. */
-function areOthers({ keptFor }: ChoiceFact, { attendees }: MeetingFact): boolean {
-  return (
-    keptFor.length > 0 && !attendees.some(({ address }) => address !== null && keptFor.includes(mailboxOf(address)))
-  );
-}
+/** Whether buyers attend, and none of those for whom the deal is kept, on whatever side. */
+const areOthers = ({ keptFor }: ChoiceFact, who: readonly Attending[]): boolean =>
+  keptFor.length > 0 && who.some(isBuyer) && !who.some(({ mailbox }) => keptFor.includes(mailbox));
 
 /** Without a CRM: who is on our own side, and who is nobody. */
 export function matchUnconnected(meeting: MeetingFact): Match {
@@ -88,13 +101,8 @@ export const cancelled = ({ attendees }: Match): Match => ({
 });
 
 const NOBODY = {
-  status: "NONE",
-  rule: null,
-  reason: CANCELLED,
-  personId: null,
-  candidateIds: [],
-  ...NO_COMPANY,
-  organizationReason: CANCELLED,
+  ...{ status: "NONE", rule: null, reason: CANCELLED, personId: null, candidateIds: [] },
+  ...{ ...NO_COMPANY, organizationReason: CANCELLED },
 } as const satisfies Partial<AttendeeMatch>;
 
 /** CRM users who are in the meeting; its owner is, whether invited or not. */
@@ -206,10 +214,4 @@ function pendingDeal(deal: DealMatch, unread: readonly MatchedList[]): DealMatch
 /** Who is ours and who is ignored can be told without a CRM; of anybody else nothing is known, not even an absence. */
 const unconnectedAttendee = (attendee: AttendeeMatch): AttendeeMatch => pendingFor(attendee, NOT_CONNECTED);
 
-const UNCONNECTED_DEAL: DealMatch = {
-  status: "PENDING",
-  rule: null,
-  reason: NOT_CONNECTED,
-  dealId: null,
-  candidates: [],
-};
+const UNCONNECTED_DEAL: DealMatch = { ...none(NOT_CONNECTED), status: "PENDING" };
