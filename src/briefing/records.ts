@@ -112,11 +112,10 @@ export async function readUsersByEmail(
     [tenantId, copyId, mailboxes.filter((mailbox) => mailbox !== null)],
   );
   return emails.map((email, index) => {
-    const users = found.filter(({ mailbox }) => mailbox === mailboxes[index]);
     const address = normalizeAddress(email);
-    return (
-      users.find((user) => normalizeAddress(user.email) === address) ?? (users.length === 1 ? users[0] : null) ?? null
-    );
+    const users = found.filter(({ mailbox }) => mailbox === mailboxes[index]);
+    const [only = null, ...others] = users;
+    return users.find((user) => normalizeAddress(user.email) === address) ?? (others.length === 0 ? only : null);
   });
 }
 

@@ -3,7 +3,7 @@ import type { RejectedRecord } from "../crm/parsing/page";
 import type { CrmActivity, CrmNote, CrmPerson, CrmUser } from "../crm/parsing/records";
 import type { CopyScope, TenantScope } from "../database/database";
 import { KeptOutKeyRow } from "../entities/tenant";
-import { ERASED, mailboxOf, normalizeAddress } from "../platform/email-address";
+import { ERASED, mailboxIn } from "../platform/email-address";
 import { KEY_BYTES, type Keyring } from "../platform/keyring";
 import { lockConnection } from "./connection";
 import { eraseTexts, holdCopyToJudge, withoutText } from "./copies";
@@ -155,8 +155,8 @@ export class KeptOut {
 
   /** Of the mailbox: who changes what `mailboxOf` makes of an address changes by what it is found. null: it is no address. */
   hashOf(text: string): string | null {
-    const address = normalizeAddress(text);
-    return address && createHmac("sha256", this.#key).update(mailboxOf(address)).digest("base64url");
+    const mailbox = mailboxIn(text);
+    return mailbox && createHmac("sha256", this.#key).update(mailbox).digest("base64url");
   }
 
   #hashesIn(texts: readonly string[]): string[] {

@@ -138,10 +138,11 @@ export interface LastDeal {
   people: string[];
 }
 
-const OF_A_DEAL = { where: "deal_id IS NOT NULL" };
 /** Which deal a meeting is about, with the rule that decided; of the copy it was decided on. */
 @Entity("meeting_match")
-@Index("meeting_match_by_deal", ["tenantId", "copyId", "dealId", "startsAt", "meetingId"], OF_A_DEAL)
+@Index("meeting_match_by_deal", ["tenantId", "copyId", "dealId", "startsAt", "meetingId"], {
+  where: "deal_id IS NOT NULL",
+})
 @Index("meeting_match_by_status", { synchronize: false })
 @GoesWithMeeting("meeting_match_meeting_fkey")
 @Check("meeting_match_status", "status IN ('MATCHED', 'NEEDS_CHOICE', 'NONE', 'PENDING')")
@@ -183,6 +184,7 @@ export class MeetingMatchRow extends OfTenant {
   @Column("bigint", { nullable: true })
   chosenDealId!: number | null;
 
+  /** The CRM company in which that deal is. */
   @Column("bigint", { nullable: true, select: false })
   chosenCompanyId!: number | null;
 

@@ -2,15 +2,7 @@ import { parseArgs } from "node:util";
 import type { Database, TenantScope } from "../database/database";
 import { inWindow, isWithin, windowsOf } from "../database/keyset";
 import { type Texts, textsOf } from "../entities/index";
-import {
-  ERASED,
-  mailboxOf,
-  mentionsOf,
-  nameBeside,
-  normalizeAddress,
-  type Patterns,
-  withoutMentions,
-} from "../platform/email-address";
+import { ERASED, mailboxIn, mentionsOf, nameBeside, type Patterns, withoutMentions } from "../platform/email-address";
 import { ServiceError } from "../platform/errors";
 import { readTargets, readTargetsAt } from "../writeback/write-history";
 import { shownInTerminal } from "./checks";
@@ -98,15 +90,15 @@ const NOTHING_SAID: Said = { names: [], crmIds: [] };
 
 /** @throws NotDoneError where the text is no address, or is that of several people, or a record is somebody else's */
 export async function findPerson(scope: TenantScope, text: string, said: Said = NOTHING_SAID): Promise<Person> {
-  const address = normalizeAddress(text);
-  if (address === null) throw new NotDoneError("This is no e-mail address.");
-  const synced = await readRecords(scope, mailboxOf(address));
+  const mailbox = mailboxIn(text);
+  if (mailbox === null) throw new NotDoneError("This is no e-mail address.");
+  const synced = await readRecords(scope, mailbox);
   const inCopyOf = (one: { copyId: number }) => synced.filter(({ copyId }) => copyId === one.copyId);
   if (synced.some((one) => inCopyOf(one).length > MOST_RECORDS_A_COPY))
     throw new NotDoneError(
       `More than ${MOST_RECORDS_A_COPY} persons of the CRM have this address: it is not one person's. Name another address of the person.`,
     );
-  const mailboxes = new Set([mailboxOf(address), ...(await readOtherMailboxes(scope, synced))]);
+  const mailboxes = new Set([mailbox, ...(await readOtherMailboxes(scope, synced))]);
   const attendances = await readAttendances(scope, mailboxes);
   const records = [...synced, ...(await readGone(scope, said.crmIds, attendances, synced))];
   const targets = [...records, ...(await readTargets(scope, records, said.crmIds))];
@@ -155,8 +147,8 @@ WARNING: no synced person has this address. What the CRM has deleted is found by
 
 /** Whether a text that was given as an attendee's address is this person's. */
 export function isOf({ mailboxes }: Pick<Person, "mailboxes">, email: string): boolean {
-  const address = normalizeAddress(email);
-  return address !== null && mailboxes.has(mailboxOf(address));
+  const mailbox = mailboxIn(email);
+  return mailbox !== null && mailboxes.has(mailbox);
 }
 
 type OfCopy = Person["targets"][number];

@@ -308,7 +308,8 @@ export class SyncEngine {
   async #end(context: RunContext, reason: RunFailure | null): Promise<void> {
     const { run, copy, clock, logger } = context;
     // Asked outside the transaction: a company's tokens have sessions of their own.
-    const over = reason || (await this.#readsLists(context)) ? null : TOKEN_TROUBLES;
+    const steps = await readSteps(copy, run.runId);
+    const over = reason || (await this.#readsLists(context, steps)) ? null : TOKEN_TROUBLES;
     const failure = await copy.transaction(async (scope) => {
       // The connection before the run, in the order in which disconnecting locks them.
       await this.parts.planNext(scope, run.copyId, reason);
@@ -323,7 +324,7 @@ export class SyncEngine {
       return ended;
     });
     this.parts.metrics?.syncRuns.inc({ kind: run.kind, outcome: reason?.outcome ?? failure?.code ?? "SUCCEEDED" });
-    const counted = totals(await readSteps(copy, run.runId));
+    const counted = totals(steps);
     if (failure) logger.warn({ ...counted, code: failure.code }, "a sync run failed");
     else logger.info(counted, "a sync run succeeded");
   }
@@ -332,8 +333,7 @@ export class SyncEngine {
    * Whether the run's success says that lists can be read. One for meetings or their deals alone reads none of those that
    * wait for the company's tokens, nor those that could not be read before.
    */
-  async #readsLists({ run, copy, left }: RunContext): Promise<boolean> {
-    const steps = await readSteps(copy, run.runId);
+  async #readsLists({ copy, left }: RunContext, steps: readonly SyncStepRow[]): Promise<boolean> {
     if (steps.some(({ resource }) => !OF_MEETINGS.has(resource))) return true;
     return (await left(await payerOfLists(copy))) >= ADDRESSES.currentUser.price;
   }

@@ -1,16 +1,14 @@
 import type { Page } from "playwright-core";
-import { connect, recordMeeting, syncEnds, until } from "../support/stories";
+import { recordMeeting, until } from "../support/stories";
 import { useStarted } from "../support/world";
 import { findings } from "./support/browser";
-import { startProduct } from "./support/product";
+import { startConnected } from "./support/product";
 import { focusIsKept, noteForm } from "./support/steps";
 
-const product = useStarted(startProduct);
+const product = useStarted(startConnected);
 let meetingId = "";
 beforeAll(async () => {
   const { service, simulator } = product;
-  await connect(service, simulator);
-  await syncEnds(service);
   const { email } = simulator.company.stories.singleDeal;
   const startsAt = "2026-11-20T16:58:00.000Z";
   meetingId = (await recordMeeting(service, [email], { title: "Walk through the proposal", startsAt })).id;

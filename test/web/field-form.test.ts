@@ -1,19 +1,14 @@
 import type { Page, Route } from "playwright-core";
 import { fieldOf, fieldsIn, heldIn, patches, setMapping, showFields } from "../support/fields";
-import { connect, syncAgain, syncEnds } from "../support/stories";
+import { syncAgain } from "../support/stories";
 import { useStarted } from "../support/world";
 import { findings } from "./support/browser";
-import { startProduct } from "./support/product";
+import { startConnected } from "./support/product";
 import { focusIsKept, openNewMeeting } from "./support/steps";
 
 let page: Page;
 
-const product = useStarted(startProduct);
-beforeAll(async () => {
-  const { service, simulator } = product;
-  await connect(service, simulator);
-  await syncEnds(service);
-});
+const product = useStarted(startConnected);
 beforeEach(async () => {
   product.simulator.control.clearFaults();
   page = await product.signIn("admin");

@@ -1,19 +1,17 @@
 import type { Page } from "playwright-core";
 import { fieldOf, heldIn, setMapping } from "../support/fields";
-import { connect, recordMeeting, syncAgain, syncEnds } from "../support/stories";
+import { recordMeeting, syncAgain } from "../support/stories";
 import { useStarted } from "../support/world";
 import { findings, screenshot } from "./support/browser";
-import { startProduct } from "./support/product";
+import { startConnected } from "./support/product";
 import { focusIsKept, noteForm, openMeeting, openNewMeeting } from "./support/steps";
 
 let page: Page;
 
 const DAY_MS = 86_400_000;
-const product = useStarted(startProduct);
+const product = useStarted(startConnected);
 beforeAll(async () => {
   const { service, simulator } = product;
-  await connect(service, simulator);
-  await syncEnds(service);
   await setMapping(service, "DEAL", fieldOf(simulator, "DEAL", "text").field_code);
   await setMapping(service, "PERSON", fieldOf(simulator, "PERSON", "varchar").field_code);
 });

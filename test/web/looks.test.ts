@@ -1,16 +1,14 @@
 import type { BrowserContextOptions, Page } from "playwright-core";
-import { connect, recordMeeting, syncEnds } from "../support/stories";
+import { recordMeeting } from "../support/stories";
 import { useStarted } from "../support/world";
 import { screenshot } from "./support/browser";
-import { startProduct } from "./support/product";
+import { startConnected } from "./support/product";
 import { overhang, tabTo } from "./support/steps";
 
-const product = useStarted(startProduct);
+const product = useStarted(startConnected);
 beforeAll(async () => {
   const { service, simulator } = product;
   const { singleDeal, ghosted } = simulator.company.stories;
-  await connect(service, simulator);
-  await syncEnds(service);
   await recordMeeting(service, [singleDeal.email, singleDeal.colleagueEmail], { title: "Walk through the proposal" });
   const startsAt = new Date(Date.now() - 34.5 * 86_400_000).toISOString();
   await recordMeeting(service, [ghosted.email], { title: "Intro call", startsAt });

@@ -1,9 +1,8 @@
 import type { Page, Route } from "playwright-core";
 import { posts } from "../support/notes";
-import { connect, syncEnds } from "../support/stories";
 import { useStarted } from "../support/world";
 import { findings } from "./support/browser";
-import { startProduct } from "./support/product";
+import { startConnected } from "./support/product";
 import { noteForm, openNewMeeting } from "./support/steps";
 
 // Seen red with: the page as it was, which kept the target of its first look and made a new key with each edit;
@@ -11,12 +10,7 @@ import { noteForm, openNewMeeting } from "./support/steps";
 
 let page: Page;
 
-const product = useStarted(startProduct);
-beforeAll(async () => {
-  const { service, simulator } = product;
-  await connect(service, simulator);
-  await syncEnds(service);
-});
+const product = useStarted(startConnected);
 beforeEach(async () => {
   product.simulator.control.clearFaults();
   page = await product.signIn("member");

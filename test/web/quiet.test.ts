@@ -1,20 +1,17 @@
 import type { Locator, Page } from "playwright-core";
-import { connect, recordMeeting, syncEnds, until } from "../support/stories";
+import { recordMeeting, syncEnds, until } from "../support/stories";
 import { useStarted } from "../support/world";
 import { findings, screenshot } from "./support/browser";
 import { multiplyDeal } from "./support/many-deals";
-import { startProduct } from "./support/product";
+import { startConnected } from "./support/product";
 import { disconnected, focusIsKept, overhang, recordPastMeetings, tabTo } from "./support/steps";
 
 const DAY_MS = 86_400_000;
 const GHOSTED = "Corvus Optik – rollout";
 let page: Page;
 
-const product = useStarted(() => startProduct({ crm: { deals: 60 } }));
+const product = useStarted(() => startConnected({ crm: { deals: 60 } }));
 beforeAll(async () => {
-  const { service, simulator } = product;
-  await connect(service, simulator);
-  await syncEnds(service);
   page = await product.signIn("member");
   await page.getByRole("link", { name: "Quiet deals" }).click();
 });

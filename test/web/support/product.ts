@@ -6,6 +6,7 @@ import type { Config } from "../../../src/platform/config";
 import { JWT_SECRET } from "../../support/actors";
 import type { TestDatabase } from "../../support/database";
 import type { Service } from "../../support/service";
+import { connect, syncEnds } from "../../support/stories";
 import { World, type WorldOptions } from "../../support/world";
 import { launchBrowser, openBrowser } from "./browser";
 
@@ -72,6 +73,14 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
     },
   };
   host.servePage(product.service.url);
+  return product;
+}
+
+/** The same with its CRM connected, and read. */
+export async function startConnected(options?: ProductOptions): Promise<Product> {
+  const product = await startProduct(options);
+  await connect(product.service, product.simulator);
+  await syncEnds(product.service);
   return product;
 }
 
