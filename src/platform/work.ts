@@ -1,8 +1,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Attributes, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
+import type { Logger } from "pino";
 import { messageOf } from "./errors";
-import type { Logger } from "./logger";
 
 /** The fields of a piece of work in each log line that it causes, however deep: ids and names only. */
 interface WorkFields {

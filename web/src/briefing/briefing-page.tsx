@@ -16,11 +16,10 @@ import { Notes } from "./notes";
 import { Attendees, OtherDeals } from "./people";
 import { QuietCard } from "./quiet-card";
 import { markCounted } from "./silence";
-import type { Briefing, Meeting } from "./targets";
+import type { Briefing, Meeting, Viewer } from "./targets";
 import { Timeline } from "./timeline";
 import { WhenAndWhom } from "./when-and-whom";
 
-export type Viewer = BriefingQuery["viewer"];
 type Connection = BriefingQuery["connection"];
 
 const TO_MEETINGS = <Link href="/meetings">Meetings</Link>;

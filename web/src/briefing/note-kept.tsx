@@ -1,7 +1,7 @@
 import { Card } from "../ui/parts";
-import type { Viewer } from "./briefing-page";
 import { draftSlot } from "./draft-slots";
 import { keptDraft } from "./drafts";
+import type { Viewer } from "./targets";
 
 /** What was typed before the CRM was disconnected: it waits for the next connect, and can be copied meanwhile. */
 export function NoteKept({ viewer, meetingId }: { viewer: Viewer; meetingId: string }) {

@@ -4,13 +4,11 @@ import { type MappingFragment, WriteSettledDocument, WritesDocument } from "../a
 import { useRead, useRereads } from "../api/read";
 import { Card } from "../ui/parts";
 import { Problem } from "../ui/problem";
-import type { Viewer } from "./briefing-page";
 import { draftSlot } from "./draft-slots";
 import { FieldForm } from "./field-form";
 import { NoteForm } from "./note-form";
 import { Receipts } from "./receipts";
-import type { Briefing, Meeting } from "./targets";
-import { matchedTarget, targetsOf } from "./targets";
+import { type Briefing, type Meeting, matchedTarget, targetsOf, type Viewer } from "./targets";
 
 /** The viewer's own writes are told of when they are settled; those of others are looked at so often. */
 const LOOK_AGAIN_MS = 10_000;

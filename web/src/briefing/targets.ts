@@ -1,6 +1,7 @@
 import type { BriefingQuery } from "../api/operations.generated";
 import { apart } from "../ui/words";
 
+export type Viewer = BriefingQuery["viewer"];
 export type Meeting = NonNullable<BriefingQuery["meeting"]>;
 export type Briefing = NonNullable<Meeting["briefing"]>;
 
