@@ -110,7 +110,10 @@ async function* askGroup(
     if (deals.length === 0) break;
     if (turn) most -= deals.length;
     const { holds } = walk.rule;
-    if ((yield* askInParts(context, api, walk, deals)) === "OVER") return "OVER";
+    const outcome = yield* askInParts(context, api, walk, deals);
+    // Those that have failed before say nothing of the others.
+    if (outcome === "HOPELESS" && group === "FAILED") break;
+    if (outcome !== "ASKED") return "OVER";
     if (walk.rule.holds && !holds) yield* derive(context, walk);
   }
   if (turn && turn.most > 0) {
@@ -129,7 +132,7 @@ async function* askInParts(
   api: CrmApi,
   walk: Walk,
   deals: readonly QueuedDeal[],
-): AsyncGenerator<StepChange & { isLast: boolean }, "ASKED" | "OVER"> {
+): AsyncGenerator<StepChange & { isLast: boolean }, "ASKED" | "HOPELESS" | "OVER"> {
   const { holds, refuted } = walk.rule;
   const fewest = Math.min(context.concurrency, PART);
   const lanes = lanesOf(context);
@@ -156,7 +159,8 @@ async function* askInParts(
     // Whoever ends the run gives back what is not spent: nothing may be on its way then.
     await Promise.all(asked);
   }
-  return isOver(lanes, isHopeless) ? "OVER" : "ASKED";
+  if (isOver(lanes)) return "OVER";
+  return isHopeless ? "HOPELESS" : "ASKED";
 }
 
 const mayGoOn = ({ mustPause }: RunContext, { ending, isClosed }: Lanes) =>
@@ -221,9 +225,9 @@ export async function askBatch(
   return answers;
 }
 
-/** Whether the asking is over for this run: nothing was sent any more, or nothing at all could be read. @throws what ends the run */
-function isOver({ ending }: Lanes, isHopeless: boolean): boolean {
-  if (ending === null) return isHopeless;
+/** Whether the asking is over for this run: nothing is sent any more. @throws what ends the run */
+function isOver({ ending }: Lanes): boolean {
+  if (ending === null) return false;
   const isQuiet = ending instanceof CrmError && !stopBehind(ending);
   if (isQuiet && (ending.code === "RATE_LIMITED" || ending.detail.neverSent)) return true;
   throw ending;

@@ -196,6 +196,23 @@ test("a deal that cannot be read waits for as long as it has failed, and holds u
   await isExact("failing");
 });
 
+// Seen red where they ended it: of those that are asked again none was.
+test("however many have failed before, the others are asked", async () => {
+  const as = { tenant: "failing together" };
+  const people = [somebody("First"), somebody("Second"), somebody("Third")] as const;
+  const failing = Array.from({ length: 30 }, () => dealWith([people[0], people[1]]));
+  for (const id of failing)
+    simulator.control.fail({ match: `/api/v1/deals/${id}/participants`, with: { status: 403, body: {} } });
+  const swapped = dealWith([people[0], people[1]]);
+  await connectAs(as);
+  simulator.control.setParticipants(swapped, [people[0].id, people[2].id]);
+  passDays(1);
+  simulator.log.clear();
+  await sync(as, "RECONCILE");
+  expect(asked().filter((id) => failing.includes(id)).length).toBeGreaterThanOrEqual(25);
+  expect(asked()).toContain(swapped);
+});
+
 test("where no deal at all can be read the asking ends after one batch, and the run says what is missing", async () => {
   simulator.control.fail({ match: PARTICIPANTS, with: { status: 403, body: { success: false, error: "Scope" } } });
   const as = { tenant: "forbidden" };
