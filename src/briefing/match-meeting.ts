@@ -104,7 +104,7 @@ interface FoundMatch {
   was: StoredMatch | undefined;
   /** What it was about before; null where a person says that the rules decide. */
   before: LastDeal | null;
-  /** It is cancelled, or its deal may not have been read yet, or is a chosen one that is away. */
+  /** It is cancelled, or its deal may not have been read yet, or is one that is kept: away, or in doubt. */
   isUnknown: boolean;
 }
 
@@ -136,8 +136,8 @@ async function findMatches(
       const held = copy ? match(fact, copy, kept) : matchUnconnected(fact);
       const found = meeting.row.cancelledAt === null ? held : cancelled(held);
       const before = isFree ? null : (was?.lastDeal ?? null);
-      const isAway = kept !== null && kept.written === null && !kept.isThere;
-      const isUnknown = meeting.row.cancelledAt !== null || copy === null || copy.unread.length > 0 || isAway;
+      const isHeld = kept !== null && !held.dropsChoice && (kept.isThere || kept.written === null);
+      const isUnknown = meeting.row.cancelledAt !== null || copy === null || copy.unread.length > 0 || isHeld;
       const fingerprint = fingerprintOf(fact, copyId, found);
       return { meeting, copyId, match: found, fingerprint, was, before, isUnknown };
     });

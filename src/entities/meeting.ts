@@ -134,7 +134,7 @@ export interface LastDeal {
   reason: string;
   /** Since when it is about this deal, in ISO 8601: what was written before was written by another match. */
   since: string;
-  /** Who led to it, by mailbox: it is kept for them. */
+  /** Who led to it, by mailbox, or for want of them all buyers: it is kept for them. */
   people: string[];
 }
 

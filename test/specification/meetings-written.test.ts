@@ -175,7 +175,11 @@ test("a choice is for those who led to it: recorded with one of them it stays, a
   await unasked(true);
   const others = newBuyer().email;
   await recordMeeting(service, [others], { externalId: "taken-off" });
+  // Seen red where it stayed until that was known: a note of the others' meeting went to it.
+  expect(await matchOf(id)).toMatchObject({ status: "NEEDS_CHOICE", rule: null, deal: null });
+  await recordMeeting(service, [buyer.email], { externalId: "taken-off", startsAt });
   expect(await matchOf(id)).toMatchObject(isStill);
+  await recordMeeting(service, [others], { externalId: "taken-off" });
   await unasked(false);
   await recordMeeting(service, [others], { externalId: "taken-off" });
   expect((await matchOf(id)).reason).toMatch(/The deal that a user chose before is none of the attendees'/);

@@ -22,7 +22,7 @@ const MINUTE_MS = 60_000;
  * `Acme: www.acme.de` an organization's website; `user Anna = anna@seller.de` a CRM user;
  * `D1 of Ada Bob owner Anna for Acme opened -10 won -3 worth 9` a deal, in days from the meeting; `closed -3` where the CRM
  * has that time alone, `closed` where it has none, `open` one that was taken up again, `unasked` whose participants were not read;
- * `activity D1 Ada +10` in minutes from its start; `chosen D1`, `chosen D9 gone`, `written D1`; `recorded` for a recording of others; `cancelled`;
+ * `activity D1 Ada +10` in minutes from its start; `chosen D1`, `chosen D9 gone`, `written D1 for ada@acme.de` who led to it; `cancelled`;
  * `reading PERSONS DEALS` while these are read for the first time.
  */
 export interface World {
@@ -33,7 +33,6 @@ export interface World {
   nameOf(id: number | null): string;
 }
 
-const OTHERS = ["others@elsewhere.example"];
 const WRITTEN = { rule: "ONLY_CANDIDATE", reason: "It was the only deal then." } as const;
 
 export function world(text: string, attendees: string, owner = "anna@seller.de"): World {
@@ -51,7 +50,6 @@ export function world(text: string, attendees: string, owner = "anna@seller.de")
   const websites: { organizationId: number; website: string }[] = [];
   let unread: MatchedList[] = [];
   let choice: ChoiceFact | null = null;
-  let isRecorded = false;
   let isCancelled = false;
   for (const statement of text.split(";").map((part) => part.trim())) {
     const [first = "", second = "", third = "", fourth = ""] = statement.split(/\s+/);
@@ -59,12 +57,15 @@ export function world(text: string, attendees: string, owner = "anna@seller.de")
     if (first === "user")
       facts.users.push({ crmId: idOf(second), mailbox: mailboxIn(statement.split("=")[1] ?? "") ?? "" });
     else if (first === "reading") unread = statement.split(/\s+/).slice(1) as MatchedList[];
-    else if (first === "chosen")
-      choice = { dealId: idOf(second), isThere: third !== "gone", written: null, keptFor: [] };
-    else if (first === "written")
-      choice = { dealId: idOf(second), isThere: third !== "gone", written: WRITTEN, keptFor: [] };
-    else if (first === "recorded") isRecorded = true;
-    else if (first === "cancelled") isCancelled = true;
+    else if (first === "chosen" || first === "written") {
+      const keptFor = third === "for" ? [mailboxIn(fourth) ?? ""] : [];
+      choice = {
+        dealId: idOf(second),
+        isThere: third !== "gone",
+        written: first === "written" ? WRITTEN : null,
+        keptFor,
+      };
+    } else if (first === "cancelled") isCancelled = true;
     else if (first === "activity") {
       const at = new Date(STARTS_AT.getTime() + Number(fourth) * MINUTE_MS);
       facts.activities.push({ dealId: idOf(second), personIds: [idOf(third)], at });
@@ -82,7 +83,7 @@ export function world(text: string, attendees: string, owner = "anna@seller.de")
   return {
     meeting,
     facts: { ...facts, domains: domainsOf(facts.persons, websites), unread },
-    choice: choice && isRecorded ? { ...choice, keptFor: OTHERS } : choice,
+    choice,
     isCancelled,
     nameOf,
   };

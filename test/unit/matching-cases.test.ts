@@ -304,28 +304,6 @@ test.each([
   ],
   ["a company known by a role address only", "Eve = info@acme.de (Acme); D1 for Acme", "info@acme.de", "choose D1"],
   ["two persons for one shared address", `${INFO}; D1 of Eve; D2 of Fay`, "info@acme.de", "choose D1 D2"],
-  ["a user chose", `${TWO}; D1 of Ada; D2 of Ada; chosen D2`, BOTH, "D2 CHOSEN"],
-  [
-    "a choice stands above an activity",
-    `${TWO}; D1 of Ada; D2 of Ada; activity D1 Ada 0; chosen D2`,
-    BOTH,
-    "D2 CHOSEN",
-  ],
-  ["a choice stands when its people have left the deal", `${TWO}; D1 of Ada; D2 of Zoe; chosen D2`, BOTH, "D2 CHOSEN"],
-  ["the chosen deal is gone: nothing takes its place", `${TWO}; D1 of Ada; chosen D2 gone`, BOTH, "choose D1"],
-  ["the chosen deal is gone and there is no other", `${TWO}; chosen D2 gone`, BOTH, "none"],
-  [
-    "recorded again with the same people: still chosen",
-    `${TWO}; D1 of Ada; D2 of Ada; chosen D2; recorded`,
-    BOTH,
-    "D2 CHOSEN",
-  ],
-  [
-    "recorded again with other people: decided anew",
-    `${TWO}; D1 of Ada; D2 of Zoe; chosen D2; recorded`,
-    BOTH,
-    "D1 ONLY_CANDIDATE",
-  ],
 ])("%s", (_why, crm, attendees, answer) => {
   expect(dealInWords(world(crm, attendees))).toBe(answer);
 });

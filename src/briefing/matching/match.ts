@@ -43,7 +43,7 @@ export interface Match {
 /**
  * Matches a meeting: the same facts always give the same answer, in whatever order they come.
  * A deal that is kept stays while one of those who led to it attends, whatever a sync has brought; with others while one of them
- * leads to it, or that is not known.
+ * leads to it. Until that is known it is in doubt: a note that went by a guess could never be taken back.
  */
 export function match(meeting: MeetingFact, facts: CopyFacts, choice: ChoiceFact | null): Match {
   const { unread } = facts;
@@ -51,40 +51,41 @@ export function match(meeting: MeetingFact, facts: CopyFacts, choice: ChoiceFact
   const found = findCandidates(meeting, attendees, sellersIn(meeting, facts), facts);
   const byRule = pendingDeal(found.length > 0 || isAnyoneKnown(attendees) ? matchDeal(found) : nobodyKnown(), unread);
   const who = attendingOf(meeting, attendees);
-  const leadersTo = (dealId: number) => who.filter((one) => leadsTo(one, dealOf(dealId, facts)));
-  const dropsChoice =
-    choice !== null && areOthers(choice, who) && isAllRead(choice, facts) && leadersTo(choice.dealId).length === 0;
-  const deal = dropsChoice ? withoutChoice(byRule, choice) : withChoice(byRule, choice, unread.length > 0);
+  const kept = dealOf(choice?.dealId ?? null, facts);
+  const isOfOthers = choice?.isThere === true && areOthers(choice, who) && !who.some((one) => leadsTo(one, kept));
+  const dropsChoice = isOfOthers && unread.length === 0 && !kept?.isUnasked;
+  const held = isOfOthers ? inDoubt(byRule, choice) : withChoice(byRule, choice, unread.length > 0);
+  const deal = dropsChoice ? withoutChoice(byRule, choice) : held;
   const before = choice?.dealId === deal.dealId ? choice.keptFor : [];
-  const keptFor = deal.dealId === null ? [] : keptForNow(before, leadersTo(deal.dealId), who);
+  const about = dealOf(deal.dealId, facts);
+  const leaders = who.filter((one) => leadsTo(one, about));
+  const keptFor = deal.dealId === null ? [] : keptForNow(before, leaders, who);
   return { attendees, deal, readable: readableWith(attendees, deal, facts), dropsChoice, keptFor };
 }
 
 /** Who led to the deal and attends, and who leads to it now; for want of both those before, until others are judged. */
 function keptForNow(before: readonly string[], leaders: readonly Attending[], who: readonly Attending[]): string[] {
   const people = who.filter((one) => before.includes(one.mailbox) || leaders.includes(one));
-  const buyers = who.filter(isBuyer);
-  const kept = people.length === 0 && before.length > 0 ? before : mailboxesOf(people.length > 0 ? people : buyers);
-  return [...new Set(kept)].sort();
+  if (people.length === 0 && before.length > 0) return [...before];
+  const kept = people.length > 0 ? people : who.filter(isBuyer);
+  return [...new Set(kept.map(({ mailbox }) => mailbox))].sort();
 }
 
 const isBuyer = ({ side }: AttendeeMatch) => side === "BUYER";
-const mailboxesOf = (who: readonly Attending[]) => who.map(({ mailbox }) => mailbox);
 const isAnyoneKnown = (attendees: readonly AttendeeMatch[]) =>
   attendees.some((one) => one.personId !== null || one.organizationId !== null || one.candidateIds.length > 0);
 
-const dealOf = (dealId: number, { deals }: CopyFacts) => deals.find(({ crmId }) => crmId === dealId);
-const isAllRead = ({ dealId, isThere }: ChoiceFact, facts: CopyFacts) =>
-  isThere && facts.unread.length === 0 && !dealOf(dealId, facts)?.isUnasked;
+const dealOf = (dealId: number | null, { deals }: CopyFacts) => deals.find(({ crmId }) => crmId === dealId);
 
 /** Whether buyers attend, and none of those for whom the deal is kept, on whatever side. */
 const areOthers = ({ keptFor }: ChoiceFact, who: readonly Attending[]): boolean =>
   keptFor.length > 0 && who.some(isBuyer) && !who.some(({ mailbox }) => keptFor.includes(mailbox));
 
-/** Without a CRM: who is on our own side, and who is nobody. */
+/** Who is ours and who is ignored can be told without a CRM; of anybody else nothing is known, not even an absence. */
 export function matchUnconnected(meeting: MeetingFact): Match {
-  const attendees = matchAttendees(meeting, NOTHING).map(unconnectedAttendee);
-  return { attendees, deal: UNCONNECTED_DEAL, readable: [], dropsChoice: false, keptFor: [] };
+  const attendees = matchAttendees(meeting, NOTHING).map((attendee) => pendingFor(attendee, NOT_CONNECTED));
+  const deal: DealMatch = { ...none(NOT_CONNECTED), status: "PENDING" };
+  return { attendees, deal, readable: [], dropsChoice: false, keptFor: [] };
 }
 
 const NOTHING: CopyFacts = { users: [], persons: [], domains: [], deals: [], activities: [], unread: [] };
@@ -134,10 +135,11 @@ function readableWith(attendees: readonly AttendeeMatch[], deal: DealMatch, fact
 
 const CHOSEN_REASON = "A user chose this deal.";
 const NOT_READ = "has not been read from the connected CRM yet; the meeting is matched again then.";
-const notRead = ({ written }: ChoiceFact) =>
-  `The deal ${written ? "for which something was written" : "that a user chose"} ${NOT_READ}`;
+const whichOf = ({ written }: ChoiceFact) =>
+  `The deal ${written ? "for which something was written" : "that a user chose"}`;
 const GONE =
   "The deal that a user chose is not in the connected CRM, or no longer visible there, and no other takes its place.";
+const NO_OTHER = "No other could be meant.";
 const STAYS = " The match stays as it was when something was written to the CRM for this meeting.";
 const UNREAD = "have not been read to their end yet";
 /** What was said of a match when something was written, and no longer holds once it stays. */
@@ -154,33 +156,37 @@ function withChoice(match: DealMatch, choice: ChoiceFact | null, isReading: bool
   if (written && (isThere ? match.dealId === dealId : !isReading)) return match;
   if (!isThere) {
     const isOpen = match.candidates.length > 0;
-    const reason = isReading ? notRead(choice) : `${GONE} ${isOpen ? "Choose another." : "No other could be meant."}`;
-    return {
-      ...match,
-      status: isOpen ? "NEEDS_CHOICE" : isReading ? "PENDING" : "NONE",
-      rule: null,
-      dealId: null,
-      reason,
-    };
+    const reason = isReading ? `${whichOf(choice)} ${NOT_READ}` : `${GONE} ${isOpen ? "Choose another." : NO_OTHER}`;
+    const status = isOpen ? "NEEDS_CHOICE" : isReading ? "PENDING" : "NONE";
+    return { ...none(reason), status, candidates: match.candidates };
   }
   const words = written ? `${written.reason.replace(STAYS, "").replace(MAY_CHANGE, "")}${STAYS}` : CHOSEN_REASON;
-  const isCandidate = match.candidates.some((candidate) => candidate.dealId === dealId);
-  const why = written ? "Something was written to the CRM while the meeting was about it." : "A user chose it.";
-  const candidates = isCandidate ? match.candidates : [...match.candidates, { dealId, reason: why }];
+  const candidates = candidatesWith(match, choice);
   return { status: "MATCHED", rule: written ? written.rule : "CHOSEN", reason: words, dealId, candidates };
 }
 
+function candidatesWith({ candidates }: DealMatch, { dealId, written }: ChoiceFact): DealMatch["candidates"] {
+  const why = written ? "Something was written to the CRM while the meeting was about it." : "A user chose it.";
+  return candidates.some((one) => one.dealId === dealId) ? candidates : [...candidates, { dealId, reason: why }];
+}
+
+/** Others attend by now, of whom it is not known yet whether they lead to the deal. */
+const inDoubt = (match: DealMatch, choice: ChoiceFact): DealMatch => ({
+  ...none(`${whichOf(choice)} was others', and who takes part in it is still to be read; then it is matched again.`),
+  status: "NEEDS_CHOICE",
+  candidates: candidatesWith(match, choice),
+});
+
 /** Where the meeting was recorded anew and the deal that it was about fits its attendees no more. */
-const withoutChoice = (match: DealMatch, { written }: ChoiceFact): DealMatch => ({
+const withoutChoice = (match: DealMatch, choice: ChoiceFact): DealMatch => ({
   ...match,
-  reason: `The deal ${written ? "for which something was written" : "that a user chose"} before is none of the attendees' as they are recorded now. ${match.reason}`,
+  reason: `${whichOf(choice)} before is none of the attendees' as they are recorded now. ${match.reason}`,
 });
 
 /**
  * While no CRM is connected, or its lists are read for the first time, nobody can say that something is not there: what
  * would be NONE is PENDING, and what is found may not be all of it.
  */
-
 export const NOT_CONNECTED = "No CRM is connected. The meeting is matched when one is.";
 
 const ALL_OF = new Intl.ListFormat("en-GB");
@@ -210,8 +216,3 @@ function pendingDeal(deal: DealMatch, unread: readonly MatchedList[]): DealMatch
     ? { ...deal, status: "PENDING", reason: `${notReadYet(unread)}; the meeting is matched again then.` }
     : { ...deal, reason: `${deal.reason} ${notReadYet(unread)}, so this may change.` };
 }
-
-/** Who is ours and who is ignored can be told without a CRM; of anybody else nothing is known, not even an absence. */
-const unconnectedAttendee = (attendee: AttendeeMatch): AttendeeMatch => pendingFor(attendee, NOT_CONNECTED);
-
-const UNCONNECTED_DEAL: DealMatch = { ...none(NOT_CONNECTED), status: "PENDING" };

@@ -1,0 +1,51 @@
+import { dealInWords, world } from "../support/matching-world";
+
+const OTHER = "other@elsewhere.example";
+const TWO = "Ada = ada@acme.de (Acme); Bob = bob@acme.de (Acme); user Anna = anna@seller.de; user Uwe = uwe@seller.de";
+const BOTH = "ada@acme.de; bob@acme.de; anna@seller.de";
+
+// Which deal a meeting is about that is kept: why, what the CRM holds, who attends, the answer.
+test.each([
+  ["a user chose", `${TWO}; D1 of Ada; D2 of Ada; chosen D2`, BOTH, "D2 CHOSEN"],
+  [
+    "a choice stands above an activity",
+    `${TWO}; D1 of Ada; D2 of Ada; activity D1 Ada 0; chosen D2`,
+    BOTH,
+    "D2 CHOSEN",
+  ],
+  ["a choice stands when its people have left the deal", `${TWO}; D1 of Ada; D2 of Zoe; chosen D2`, BOTH, "D2 CHOSEN"],
+  ["the chosen deal is gone: nothing takes its place", `${TWO}; D1 of Ada; chosen D2 gone`, BOTH, "choose D1"],
+  ["the chosen deal is gone and there is no other", `${TWO}; chosen D2 gone`, BOTH, "none"],
+  [
+    "recorded again with the same people: still chosen",
+    `${TWO}; D1 of Ada; D2 of Ada; chosen D2 for ${OTHER}`,
+    BOTH,
+    "D2 CHOSEN",
+  ],
+  [
+    "recorded again with one of the people: still chosen, although the CRM has taken them off",
+    `${TWO}; D1 of Ada; D2 of Zoe; chosen D2 for bob@acme.de`,
+    BOTH,
+    "D2 CHOSEN",
+  ],
+  [
+    "recorded again with other people while it is to be asked for its participants: in doubt",
+    `${TWO}; D1 of Ada; D2 of Zoe unasked; chosen D2 for ${OTHER}`,
+    BOTH,
+    "choose D1 D2",
+  ],
+  [
+    "recorded again with other people while the CRM is read for the first time: in doubt",
+    `${TWO}; chosen D2 for ${OTHER}; D2 of Zoe; reading PERSONS`,
+    BOTH,
+    "choose D2",
+  ],
+  [
+    "recorded again with other people: decided anew",
+    `${TWO}; D1 of Ada; D2 of Zoe; chosen D2 for ${OTHER}`,
+    BOTH,
+    "D1 ONLY_CANDIDATE",
+  ],
+])("%s", (_why, crm, attendees, answer) => {
+  expect(dealInWords(world(crm, attendees))).toBe(answer);
+});
