@@ -183,20 +183,25 @@ export class Writing<Row extends WriteReceipt> {
     }
   }
 
-  /** The same answer as the caller's who sends; where that takes too long, what is known now. All who wait look together. */
+  /**
+   * The same answer as the caller's who sends; where that takes too long, what is known now. All who wait look together, also who
+   * has another input: what is sent instead, under another key, comes after it.
+   */
   async #again(
     receipts: Row[],
     { inputHash, idempotencyKey }: Intent,
   ): Promise<Outcome<Row[], "IDEMPOTENCY_KEY_REUSED" | "NOT_CONNECTED">> {
     const [first] = receipts;
+    const now = first && isSending(receipts) ? await this.#ended(first, idempotencyKey) : receipts;
     if (first?.inputHash !== inputHash) return KEY_REUSED;
-    if (!isSending(receipts)) return accepted(receipts);
-    const { id, tenantId } = first;
+    return now.length > 0 ? accepted(now) : RECEIPT_GONE;
+  }
+
+  #ended({ id, tenantId }: Row, idempotencyKey: string): Promise<Row[]> {
     const awaited =
       this.#awaited.get(id) ?? this.#poll(tenantId, idempotencyKey).finally(() => this.#awaited.delete(id));
     this.#awaited.set(id, awaited);
-    const now = await awaited;
-    return now.length > 0 ? accepted(now) : RECEIPT_GONE;
+    return awaited;
   }
 
   async #poll(tenantId: number, idempotencyKey: string): Promise<Row[]> {
