@@ -112,6 +112,21 @@ describe("Of a field with options", () => {
     expect(await chosen()).toBe("Nothing chosen");
     expect(await write().isEnabled()).toBe(false);
   });
+
+  // Seen red: "Nothing chosen" was all that could be, until the page was loaded anew.
+  test("one that is made and nominated while the page is open has its options", async () => {
+    const { service, simulator, database } = product;
+    await openWith("enum", "varchar");
+    await choice().selectOption({ label: "Enterprise" });
+    const made = simulator.control.addCustomField("deal", { name: "Warmth", type: "enum", options: ["warm", "cold"] });
+    await setMapping(service, "DEAL", made);
+    await syncAgain(service, database);
+    await form()
+      .getByLabel(/^Warmth/)
+      .selectOption({ label: "cold" });
+    await write().click();
+    await results().filter({ hasText: "Halden" }).getByText("Written", { exact: true }).waitFor();
+  });
 });
 
 describe("Where the answer to a write is an error", () => {

@@ -1,3 +1,4 @@
+import { useEffect, useRef } from "react";
 import { type CombinedError, useQuery } from "urql";
 import { type CrmEntity, type MappingFragment, NominatedFieldDocument } from "../api/operations.generated";
 import { fieldKind } from "../ui/field-types";
@@ -29,10 +30,17 @@ function useOptionsOf(entity: CrmEntity, mappings: readonly MappingFragment[]): 
     pause: !isNeeded,
   });
   const reread = () => refresh({ requestPolicy: "network-only" });
+  const field = data?.connection.fields.find(({ key }) => key === mapping?.fieldKey);
+  // Of a field that was made since the list was read: read anew, once for each.
+  const lacking = isNeeded && data && !field ? mapping.fieldKey : null;
+  const soughtFor = useRef<string | null>(null);
+  useEffect(() => {
+    if (lacking === null || soughtFor.current === lacking) return;
+    soughtFor.current = lacking;
+    refresh({ requestPolicy: "network-only" });
+  }, [lacking, refresh]);
   if (!isNeeded) return { list: [], error: undefined, reread };
-  if (error || !data) return { list: null, error, reread };
-  const field = data.connection.fields.find(({ key }) => key === mapping.fieldKey);
-  return { list: field?.options ?? [], error, reread };
+  return { list: error || !field ? null : (field.options ?? []), error, reread };
 }
 
 function hasOptions(type: string | null): boolean {
