@@ -1,7 +1,6 @@
 import { Arg, Ctx, FieldResolver, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
 import { maySeeVisibility } from "../auth/policies";
 import { readPipelines, readUsers } from "../briefing/records";
-import { readGaps } from "../connections/completeness";
 import { readRematchProgress } from "../connections/copies";
 import { type CrmStop, messageOfStop } from "../connections/crm-stops";
 import { grantEndsAt } from "../connections/grants";
@@ -9,7 +8,7 @@ import { readVisibility, type Visibility } from "../connections/visibility";
 import { CONNECTION_CHANGED } from "../database/between-processes";
 import type { ConnectionRow } from "../entities/connection";
 import type { CrmUserRow, PipelineRow } from "../entities/crm-company";
-import type { GapSummary, SyncRunRow } from "../entities/sync-run";
+import type { SyncRunRow } from "../entities/sync-run";
 import { asMany, OF_THE_COPY } from "../schema/base";
 import {
   ConnectInput,
@@ -35,7 +34,6 @@ import { presentRefusal } from "./inputs";
 type ShownStatus = Omit<SyncStatus, "current" | "last" | "gaps"> & {
   current: SyncRunRow | null;
   last: SyncRunRow | null;
-  gaps: GapSummary[];
 };
 
 @Resolver(() => Connection)
@@ -47,15 +45,13 @@ export class ConnectionResolver {
 
   @FieldResolver(() => SyncStatus, { description: "How fresh and how whole the synced copy is." })
   async sync(@Root() { copyId }: Connection, @Ctx() context: EventContext): Promise<ShownStatus> {
-    if (copyId === null)
-      return { current: null, last: null, lastSuccessAt: null, nextRunAt: null, gaps: [], matching: null };
-    const { scope, services } = context;
+    if (copyId === null) return { current: null, last: null, lastSuccessAt: null, nextRunAt: null, matching: null };
+    const { scope } = context;
     const planned = await context.connection();
-    const copy = { ...scope, copyId };
-    const [status, gaps, matching] = await context.once(`sync of ${copyId}`, () =>
-      Promise.all([readRunStatus(scope, copyId), readGaps(copy, services.clock()), readRematchProgress(copy)]),
+    const [status, matching] = await context.once(`sync of ${copyId}`, () =>
+      Promise.all([readRunStatus(scope, copyId), readRematchProgress({ ...scope, copyId })]),
     );
-    return { ...status, nextRunAt: planned?.nextSyncAt ?? null, gaps, matching };
+    return { ...status, nextRunAt: planned?.nextSyncAt ?? null, matching };
   }
 
   @FieldResolver(() => Date, {

@@ -50,6 +50,7 @@ import {
   PipelineVisibilityResolver,
   SyncRequestedResolver,
   SyncRunResolver,
+  SyncStatusResolver,
   VisibilityResolver,
 } from "./sync-resolver";
 import { AuditResolver, ViewerResolver } from "./viewer-resolver";
@@ -95,6 +96,7 @@ const RESOLVERS: NonEmptyArray<ClassType> = [
   OrganizationFieldsResolver,
   SyncRunResolver,
   SyncRequestedResolver,
+  SyncStatusResolver,
   DataGapResolver,
   NodeResolver,
   ListsResolver,

@@ -1,4 +1,5 @@
 import { Arg, Args, Ctx, FieldResolver, Float, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
+import { readGaps } from "../connections/completeness";
 import type { SeenDeals, Visibility } from "../connections/visibility";
 import { PROGRESS_CHANGED } from "../database/between-processes";
 import type { CrmUserRow, PipelineRow } from "../entities/crm-company";
@@ -21,6 +22,7 @@ import {
   SyncRequested,
   SyncRun,
   SyncRunConnection,
+  SyncStatus,
   SyncStep,
 } from "../schema/sync";
 import { NEWEST_RUN, progressOf, readLatestRun, readRuns, readRunsById } from "../sync/run-history";
@@ -88,6 +90,16 @@ export class SyncRequestedResolver {
   @FieldResolver(() => Connection, { description: "As it now stands, with the run as its sync's current one." })
   connection(@Ctx() context: OperationContext): Promise<Connection> {
     return shownConnection(context);
+  }
+}
+
+@Resolver(() => SyncStatus)
+export class SyncStatusResolver {
+  /** Read only where they are asked for: every deal that nobody has asked about yet is counted. */
+  @FieldResolver()
+  async gaps(@Ctx() context: EventContext): Promise<GapSummary[]> {
+    const copy = await context.copy();
+    return copy ? context.once("gaps", () => readGaps(copy, context.services.clock())) : [];
   }
 }
 

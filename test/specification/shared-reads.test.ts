@@ -93,6 +93,20 @@ test.each([
   },
 );
 
+// Seen red with gaps that came with every status: each page view and each event counted all unasked deals.
+test.each([
+  ["that nobody asks for are not read", "", 0],
+  ["are read once for all who ask, however often", "gaps { code } more: gaps { count }", 1],
+])("a status's gaps %s", async (_, gaps, times) => {
+  const found = await watchers("acme", `subscription { connectionStatusChanged { sync { nextRunAt ${gaps} } } }`, 3);
+  const sent = await counter.during(async () => {
+    await database.query("SELECT pg_notify('connection_changed', id::text) FROM tenant WHERE external_id = 'acme'");
+    await until("all are woken", async () => all(found, 2));
+  });
+  expect([...sent.join().matchAll(/AS unasked/g)]).toHaveLength(times);
+  await Promise.all(found.map((watching) => watching.end()));
+});
+
 test("tenants that are woken at one moment are shown their own", async () => {
   const found = await Promise.all(TENANTS.map((tenant) => watchers(tenant, STATUS, 3)));
   await database.query("SELECT pg_notify('connection_changed', id::text) FROM tenant WHERE external_id = ANY ($1)", [
