@@ -310,11 +310,12 @@ export class SyncEngine {
     // Asked outside the transaction: a company's tokens have sessions of their own.
     const steps = await readSteps(copy, run.runId);
     const over = reason || (await this.#readsLists(context, steps)) ? null : TOKEN_TROUBLES;
+    // They are many to count, and whoever needs the connection would wait for it.
+    const gaps = await readGaps(copy, clock());
     const failure = await copy.transaction(async (scope) => {
       // The connection before the run, in the order in which disconnecting locks them.
       await this.parts.planNext(scope, run.copyId, reason);
       if (!reason) await holdRun(scope, run, clock());
-      const gaps = await readGaps({ ...scope, copyId: run.copyId }, clock());
       const ended = await endRun(scope, run, { failure: reason, gaps, now: clock() });
       if (!reason) await followUser(scope, run.copyId);
       if (!ended) await endTrouble(scope, run.copyId, over);
