@@ -63,22 +63,18 @@ const MISSED = `NOT EXISTS (SELECT 1 FROM deal_participant x
     WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.deal_id = d.crm_id AND x.person_id = d.person_id)
   AND EXISTS (SELECT 1 FROM person p WHERE p.tenant_id = $1 AND p.copy_id = $2 AND p.crm_id = d.person_id)`;
 const TOLD = `${DERIVED} AND NOT (${MISSED})`;
-const MATTERS = [
-  "d.status = 'open'",
-  `${CLOSED} >= $6`,
-  ...Object.entries({ DEAL: "crm_id", PERSON: "person_id", ORGANIZATION: "organization_id" }).map(
-    ([entity, column]) => `EXISTS (SELECT 1 FROM matched_record m
-      WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.entity = '${entity}' AND m.crm_id = d.${column})`,
-  ),
-].join(" OR ");
-/** An answer of a time that has not come is of a clock that was wrong. */
+const named = (entity: MatchedEntity, column: string) => `EXISTS (SELECT 1 FROM matched_record m
+  WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.entity = '${entity}' AND m.crm_id = d.${column})`;
+const MATCHED = `(${named("DEAL", "crm_id")} OR ${named("PERSON", "person_id")} OR ${named("ORGANIZATION", "organization_id")})`;
+/** An answer of a time that has not come is of a clock that was wrong. Each is a range of its index; both at once would be none. */
+const STALE = ["d.participants_asked_at < $8", "d.participants_asked_at > $5"];
 const AGAIN = `${OF_COPY} AND NOT d.participants_due AND d.participants_count IS DISTINCT FROM 0
-  AND (d.participants_asked_at < $8 OR d.participants_asked_at > $5) AND NOT ($7 AND ${TOLD}) AND (${MATTERS})`;
+  AND NOT ($7 AND ${TOLD}) AND (d.status = 'open' OR ${CLOSED} >= $6 OR ${MATCHED})`;
 const SHOWN = `d.crm_id AS "dealId", d.person_id AS "personId", d.organization_id AS "organizationId",
   d.participants_count AS count, d.participants_asked_at IS NOT NULL AS "wasAsked"`;
 
-const oldestOf = (which: string) => `(SELECT ${SHOWN}, d.participants_asked_at AS asked_at FROM deal d
-  WHERE ${AGAIN} AND ${which} ORDER BY d.participants_asked_at, d.crm_id LIMIT $4)`;
+const oldestOf = (count: string, stale: string) => `(SELECT ${SHOWN}, d.participants_asked_at AS asked_at FROM deal d
+  WHERE ${AGAIN} AND ${stale} AND d.participants_count ${count} ORDER BY d.participants_asked_at, d.crm_id LIMIT $4)`;
 
 /**
  * Each gives the next deals of its group. $1: the tenant, $2: the copy, $3: the run's mark, $4: how many. They join as
@@ -104,7 +100,7 @@ const NEXT: Record<Exclude<Group, "OF_MEETINGS">, { sql: string; more: (queue: Q
   AGAIN: {
     // What a day pays for has room for those of several within three days. Those of one have the rest.
     sql: `SELECT "dealId", "personId", "organizationId", count, "wasAsked" FROM (
-        ${oldestOf("d.participants_count IS DISTINCT FROM 1")} UNION ALL ${oldestOf("d.participants_count = 1")}) d
+        ${STALE.flatMap((stale) => [oldestOf("IS DISTINCT FROM 1", stale), oldestOf("= 1", stale)]).join(" UNION ALL ")}) d
       ORDER BY count = 1 NULLS FIRST, asked_at, "dealId" LIMIT $4`,
     more: (queue) => againParameters(queue),
   },
@@ -221,13 +217,16 @@ async function seen({ tenantId, copyId, rows }: CopyScope, deals: readonly ReadD
 /** The recorded meetings nearest to now: the soonest to come first, then the latest past one. */
 export async function nearestMeetings({ tenantId, rows }: CopyScope, now: Date): Promise<string[]> {
   const found = await rows<{ id: string }>(
-    `SELECT s.id FROM meeting s WHERE s.tenant_id = $1
+    `SELECT s.id FROM (${startingAt(">=", "ASC")} UNION ALL ${startingAt("<", "DESC")}) s
      ORDER BY s.starts_at < $2, abs(extract(epoch FROM s.starts_at - $2::timestamptz)), s.id LIMIT ${MOST_MEETINGS}`,
     [tenantId, now],
     { id: "text" },
   );
   return found.map(({ id }) => id);
 }
+
+const startingAt = (side: string, order: string) => `(SELECT s.id, s.starts_at FROM meeting s
+  WHERE s.tenant_id = $1 AND s.starts_at ${side} $2 ORDER BY s.starts_at ${order}, s.id LIMIT ${MOST_MEETINGS})`;
 
 /** Of the first meetings of which any deal is due. Those before it are done with in this turn. */
 async function nextOfMeetings(
@@ -236,6 +235,7 @@ async function nextOfMeetings(
   most: number,
 ): Promise<ReadDeal[]> {
   const { tenantId, copyId, rows } = copy;
+  if (!(await isAnyDealDue(copy, mark, `${FIRST} AND ${MATCHED}`))) return [];
   for (; meetings.length > 0; meetings.splice(0, MEETINGS_AT_ONCE)) {
     const nearest = meetings.slice(0, MEETINGS_AT_ONCE);
     const matched = await rows<{ entity: MatchedEntity; id: number; meetingId: string }>(
@@ -267,10 +267,10 @@ export async function areDealsOfMeetingsDue(copy: CopyScope, now: Date): Promise
   return (await nextOfMeetings(copy, { mark: now, meetings }, 1)).length > 0;
 }
 
-/** Whether any deal waits: of each status by the index that has those alone. */
-export async function isAnyDealDue({ tenantId, copyId, rows }: CopyScope, mark: Date): Promise<boolean> {
-  const due = (status: string) => `EXISTS (SELECT 1 FROM deal d WHERE ${DUE} AND d.status ${status} 'open')`;
-  return (await rows(`SELECT 1 AS due WHERE ${due("=")} OR ${due("<>")}`, [tenantId, copyId, mark])).length > 0;
+/** Whether any deal waits, or any of some. By an index's order: else one of a new copy is looked for among all others' deals. */
+export async function isAnyDealDue({ tenantId, copyId, rows }: CopyScope, mark: Date, of = "true"): Promise<boolean> {
+  const sql = `SELECT FROM deal d WHERE ${DUE} AND ${of} ORDER BY d.crm_id LIMIT 1`;
+  return (await rows(sql, [tenantId, copyId, mark])).length > 0;
 }
 
 /** How many deals wait for their first answer, or for one after a change; counted up to what the tokens carry. */
@@ -302,14 +302,14 @@ export async function planTurn(
   const { mark, now } = queue;
   const most = Math.min(affordable(tokens), MOST_COUNTED);
   if (kind !== "INCREMENTAL") {
-    const sql = `SELECT count(*)::int AS n FROM (SELECT 1 FROM deal d WHERE ${AGAIN} LIMIT $4) a`;
+    const sql = `SELECT count(*)::int AS n FROM (SELECT 1 FROM deal d WHERE ${AGAIN} AND (${STALE.join(" OR ")}) LIMIT $4) a`;
     const all = [tenantId, copyId, mark, most + 1, ...againParameters({ ...queue, againBefore: now })];
     const [count] = await rows<{ n: number }>(sql, all, { n: "number" });
     if ((count?.n ?? 0) <= most) return { most, before: now };
   }
   const [copied] = await rows<{ last: Date | null; unread: boolean }>(
     `SELECT c.asked_again_at AS last, EXISTS (
-       SELECT 1 FROM deal d WHERE d.tenant_id = $1 AND d.copy_id = $2 AND NOT d.participants_known) AS unread
+       SELECT 1 FROM deal d WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.participants_due AND NOT d.participants_known) AS unread
      FROM synced_copy c WHERE c.tenant_id = $1 AND c.id = $2`,
     [tenantId, copyId],
     { last: "instant", unread: "flag" },

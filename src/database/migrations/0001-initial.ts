@@ -181,8 +181,9 @@ CREATE INDEX deal_open_due ON deal (tenant_id, copy_id, coalesce(update_time, '0
   WHERE participants_due AND status = 'open';
 CREATE INDEX deal_closed_due ON deal (tenant_id, copy_id, coalesce(greatest(won_time, lost_time), close_time, '0001-01-01 00:00:00+00'::timestamptz), crm_id)
   WHERE participants_due AND status <> 'open';
-CREATE INDEX deal_participants_asked ON deal (tenant_id, copy_id, participants_asked_at, crm_id) WHERE NOT participants_due;
-CREATE INDEX deal_unknown ON deal (tenant_id, copy_id, crm_id) WHERE NOT participants_known;
+CREATE INDEX deal_participants_asked ON deal (tenant_id, copy_id, participants_asked_at, crm_id)
+  INCLUDE (person_id, organization_id, participants_count, status, won_time, lost_time, close_time) WHERE NOT participants_due;
+CREATE INDEX deal_due ON deal (tenant_id, copy_id, crm_id) INCLUDE (participants_known, participants_asked_at, add_time) WHERE participants_due;
 CREATE INDEX deal_snoozed ON deal (tenant_id, copy_id, snooze_ends_at) WHERE snooze_ends_at IS NOT NULL;
 
 CREATE TABLE deal_participant (

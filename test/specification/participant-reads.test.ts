@@ -1,0 +1,96 @@
+import { randomUUID } from "node:crypto";
+import { readGaps } from "../../src/connections/completeness";
+import { APPLICATION_ROLE } from "../../src/database/application-role";
+import { type CopyScope, Database } from "../../src/database/database";
+import { DAY_MS } from "../../src/platform/clock";
+import { countDue, isAnyDealDue, lonelyDeals, nearestMeetings, nextDeals } from "../../src/sync/participant-queue";
+import { useDatabase } from "../support/world";
+
+const DEALS = 3_000;
+const DUE = 20;
+const NEAREST = 5_000;
+const now = new Date();
+const QUEUE = { mark: now, now, ruleOfOne: false, againBefore: new Date(now.getTime() - 2 * DAY_MS), meetings: [] };
+
+const database = useDatabase();
+let [tenantId, newId] = [0, 0];
+
+// Seen red with the statements and indexes of before: 3,000 to 16,000 rows were read, and 100 statements sent.
+/** Almost all of one company's deals were closed and asked about long ago; another company has just come, and all of its wait. */
+beforeAll(async () => {
+  tenantId = await database.tenantId("acme");
+  newId = await database.tenantId("new");
+  await database.query("ALTER TABLE deal SET (autovacuum_enabled = off)");
+  const insert = `INSERT INTO deal (tenant_id, copy_id, crm_id, title, status, person_id, participants_count, participants_due,
+      participants_known, participants_asked_at, won_time, add_time, custom_fields)
+    SELECT $1, $1, g, '', 'won', g, 1 + g % 2, g <= $3, g > $3, CASE WHEN g > $3 THEN now() - interval '1 year' END,
+      now() - interval '2 years', now() - interval '3 years', jsonb_build_object('a', repeat('as long as it is', 60)) FROM generate_series(1, $2::int) g`;
+  await database.query(insert, [tenantId, DEALS, DUE]);
+  await database.query(insert, [newId, DEALS, DEALS]);
+  await database.query(
+    `INSERT INTO meeting (tenant_id, id, external_id, title, starts_at, owner_email, owner_key, search_text, recorded_by, recorded_at)
+     SELECT $1, gen_random_uuid(), g, '', $2::timestamptz + (g / 2 - 4000) * interval '1 hour', '', '', '', '', now()
+     FROM generate_series(1, 16000) g`,
+    [tenantId, now],
+  );
+  for (const table of ["deal", "meeting"]) await database.query(`VACUUM ANALYZE ${table}`);
+});
+
+const READ = `SELECT sum(seq_tup_read + idx_tup_fetch)::int AS n FROM pg_stat_xact_user_tables WHERE relname IN ('deal', 'meeting')`;
+
+/** As the service, for which an index compares less than for an owner of tables. @returns the result, and how many rows were read for it */
+function reading<T>(ofTenant: number, work: (copy: CopyScope) => Promise<T>): Promise<[result: T, rows: number]> {
+  return new Database(database.dataSource).tenant(ofTenant).transaction(async (scope) => {
+    await scope.rows(`SET LOCAL ROLE ${APPLICATION_ROLE}`);
+    const read = async () => (await scope.rows<{ n: number }>(READ, [], { n: "number" }))[0]?.n ?? 0;
+    const before = await read();
+    const result = await work({ ...scope, copyId: ofTenant });
+    return [result, (await read()) - before];
+  });
+}
+
+test.each<[string, number, (copy: CopyScope) => Promise<unknown>]>([
+  ["a few deals that wait are counted", DUE, (copy) => countDue(copy, now, 1_000_000)],
+  ["those of one participant are found", DUE / 2, async (copy) => (await lonelyDeals(copy, now, 0, DEALS)).length],
+  ["of long closed ones none is asked again", 0, async (copy) => (await nextDeals(copy, "AGAIN", QUEUE, 500)).length],
+])("%s without reading the others", async (_, count, work) => {
+  const [found, rows] = await reading(tenantId, work);
+  expect(found).toBe(count);
+  expect(rows).toBeLessThanOrEqual(2 * DUE);
+});
+
+test("of a copy whose deals all wait one is found at once, and they are counted in their index", async () => {
+  const [isAny, rows] = await reading(newId, (copy) => isAnyDealDue(copy, now));
+  expect(isAny).toBe(true);
+  expect(rows).toBeLessThanOrEqual(1);
+  const [gaps, readForGaps] = await reading(newId, (copy) => readGaps(copy, now));
+  expect(gaps).toContainEqual(expect.objectContaining({ resource: "DEAL_PARTICIPANTS", count: DEALS }));
+  expect(readForGaps).toBe(0);
+  expect(await reading(newId, (copy) => countDue(copy, now, 1_000_000_000))).toEqual([DEALS, 0]);
+});
+
+test("where no deal of a meeting waits that is one question, however many meetings there are", async () => {
+  const sent: string[] = [];
+  const [deals] = await reading(tenantId, (copy) => {
+    const apply: ProxyHandler<typeof copy.rows>["apply"] = (ask, self, statement) => {
+      sent.push(statement[0]);
+      return Reflect.apply(ask, self, statement);
+    };
+    const rows = new Proxy(copy.rows, { apply });
+    const meetings = Array.from({ length: NEAREST }, () => randomUUID());
+    return nextDeals({ ...copy, rows }, "OF_MEETINGS", { ...QUEUE, meetings }, 500);
+  });
+  expect(deals).toEqual([]);
+  expect(sent).toHaveLength(1);
+});
+
+test("the nearest meetings are those to come, the soonest first, then the latest past ones, and no others are read", async () => {
+  const [ids, rows] = await reading(tenantId, (copy) => nearestMeetings(copy, now));
+  const all = await database.query<{ id: string }>(
+    `SELECT id FROM meeting WHERE tenant_id = $1
+     ORDER BY starts_at < $2, abs(extract(epoch FROM starts_at - $2::timestamptz)), id LIMIT ${NEAREST}`,
+    [tenantId, now],
+  );
+  expect(ids).toEqual(all.map(({ id }) => id));
+  expect(rows).toBe(0);
+});
