@@ -132,18 +132,26 @@ function readDeals(
   );
 }
 
+/** SQL: the activities of a deal, of those that took place only what may have begun with one of the meetings: most did long before. */
+const activitiesOf = (deal: string, first: string, last: string) => {
+  const own = `SELECT * FROM activity a WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.deal_id = ${deal}`;
+  return `(${own} AND a.happened_at BETWEEN ${first} AND ${last} UNION ALL ${own} AND a.happened_at IS NULL OFFSET 0)`;
+};
+
+/** What is done and has a time happened then. */
 function readActivities(
   { tenantId, copyId, rows }: CopyScope,
   dealIds: readonly number[],
   starts: readonly Date[],
 ): Promise<ActivityFact[]> {
+  const [sorted, same] = ["($4::timestamptz[])", "$5 * interval '1 ms'"];
   return rows<ActivityFact>(
     `SELECT a.deal_id AS "dealId", a.due_at AS at,
        array_remove(array_append(a.participant_ids, a.person_id), NULL) AS "personIds"
-     FROM activity a
-     WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.deal_id = ANY ($3) AND a.due_has_time
-       AND (a.due_at <= ($4::timestamptz[])[width_bucket(a.due_at, $4)] + $5 * interval '1 ms'
-         OR a.due_at >= ($4::timestamptz[])[width_bucket(a.due_at, $4) + 1] - $5 * interval '1 ms')`,
+     FROM unnest($3::bigint[]) AS one (id)
+     CROSS JOIN LATERAL ${activitiesOf("one.id", `${sorted}[1] - ${same}`, `${sorted}[cardinality(${sorted})] + ${same}`)} a
+     WHERE a.due_has_time AND (a.due_at <= ${sorted}[width_bucket(a.due_at, $4)] + ${same}
+       OR a.due_at >= ${sorted}[width_bucket(a.due_at, $4) + 1] - ${same})`,
     [tenantId, copyId, dealIds, [...starts].sort((a, b) => a.getTime() - b.getTime()), SAME_TIME_MS],
     { dealId: "number", at: "instant", personIds: "json" },
   );

@@ -1,3 +1,4 @@
+import { readCopyFacts } from "../../src/briefing/copy-facts";
 import { readFields } from "../../src/briefing/fields";
 import { findBereft } from "../../src/briefing/match-meeting";
 import { readMeetings, readPreviousMeetings } from "../../src/briefing/meeting-rows";
@@ -7,11 +8,12 @@ import { readNextActivities } from "../../src/briefing/timeline";
 import { readCopyState } from "../../src/connections/completeness";
 import { type CopyScope, Database } from "../../src/database/database";
 import { CrmUserRow } from "../../src/entities/crm-company";
+import { HOUR_MS } from "../../src/platform/clock";
 import { createLogger } from "../../src/platform/logger";
 import { RUNS_KEPT_MS, readRunStatus, readRunsById, sweepRuns } from "../../src/sync/run-history";
 import { NOTE } from "../../src/writeback/receipts";
 import { NEWEST_WRITE, readReceipts, readWrites } from "../../src/writeback/write-history";
-import { fillTenants, MEETING_ID, onOneServer, reading } from "../support/blocks";
+import { FEW_BLOCKS, fillTenants, MEETING_ID, onOneServer, reading } from "../support/blocks";
 import { useDatabase } from "../support/world";
 
 /** What a page shows a little of may be thousands in a large company; PostgreSQL plans for the average one, which is small. */
@@ -112,6 +114,21 @@ onOneServer.each<[what: string, count: number, most: number, read: (copy: CopySc
   expect(found).toHaveLength(count);
   expect(blocks).toBeLessThan(most);
 });
+
+// Seen red: all that was ever done for a deal was read each time that one of its meetings is looked at.
+onOneServer(
+  "of thousands of a deal's activities those at the time of meetings are found without the others",
+  async () => {
+    const meetings = [-2, 24].map((hours) => {
+      return { startsAt: new Date(Date.now() + hours * HOUR_MS), ownerAddress: null, attendees: [] };
+    });
+    const read = (copy: CopyScope) => readCopyFacts(copy, meetings, [1]);
+    const { found, blocks } = await reading(database, ["activity"], tenantId, read);
+    // One that was done, and the one that is planned.
+    expect(found.activities.map(({ at }) => at > new Date()).sort()).toEqual([false, true]);
+    expect(blocks).toBeLessThan(FEW_BLOCKS);
+  },
+);
 
 // Seen red: they were kept for ever, and what looks for the last ones looked through all of them.
 test("runs go with their steps after 90 days, but not the last that succeeded", async () => {
