@@ -7,7 +7,7 @@ import { CONFIRM_GRANT } from "./connections/disconnecting";
 import { sweepChanges } from "./connections/journal";
 import { migrate, openDatabase } from "./database/data-source";
 import { Database, reachOf } from "./database/database";
-import { handlerOf, startJobRunner, sweepDead } from "./database/jobs";
+import { enqueueJob, handlerOf, startJobRunner, sweepDead } from "./database/jobs";
 import { entities } from "./entities";
 import { aheadOf, type Clock, MINUTE_MS, SECOND_MS, systemClock } from "./platform/clock";
 import type { Config } from "./platform/config";
@@ -121,9 +121,10 @@ function jobsOf({ database, logger, ...services }: Services) {
   return [
     handlerOf(SYNC_DUE, ({ tenantId }) => schedule.due(tenantId)),
     handlerOf(SYNC_RUN, (run, stop) => engine.run(run, stop)),
-    handlerOf(SYNC_RUN_ENDED, async ({ tenantId }, stop) => {
+    handlerOf(SYNC_RUN_ENDED, async (run, stop) => {
+      const { tenantId } = run;
       // What a sync brought may belong to meetings that were recorded before it.
-      await rematching.run(tenantId, stop);
+      if (await rematching.run(tenantId, stop)) return enqueueJob(database.tenant(tenantId), SYNC_RUN_ENDED, run);
       await fieldMappings.refresh(tenantId, services.budget);
     }),
     handlerOf(CONFIRM_GRANT, (doubt) => uninstalls.confirm(doubt)),

@@ -76,16 +76,16 @@ export async function findOutdated(
   return (await findMatches(scope, meetings, "SYNCED")).filter(isChanged).map(({ meeting }) => meeting);
 }
 
-/** Meetings up to `until` that know a record which the copy has no more: the records are looked for, a thousand at once. */
-export async function* findBereft({ tenantId, copyId, rows }: CopyScope, until: Date): AsyncGenerator<string[]> {
-  type Known = { entity: string; id: number; meetingIds: string[] };
-  for (let last: Known | undefined = { entity: "", id: 0, meetingIds: [] }; last; ) {
+/** Meetings up to `until` that know a record behind `after` which the copy has no more: a thousand records are looked for at once. */
+export async function* findBereft({ tenantId, copyId, rows }: CopyScope, until: Date, after = { entity: "", id: 0 }) {
+  for (let last: typeof after | undefined = after; last; ) {
     const known: Known[] = await rows<Known>(BEREFT, [tenantId, copyId, until, last.entity, last.id], KNOWN);
-    yield [...new Set(known.flatMap(({ meetingIds }) => meetingIds))];
     last = known.at(-1);
+    yield { ids: [...new Set(known.flatMap(({ meetingIds }) => meetingIds))], last };
   }
 }
 
+type Known = { entity: string; id: number; meetingIds: string[] };
 const KNOWN = { entity: "text", id: "number", meetingIds: "json" } as const;
 const isGone = (table: string) =>
   `NOT EXISTS (SELECT 1 FROM ${table} t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = r.crm_id OFFSET 0)`;

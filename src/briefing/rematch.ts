@@ -1,12 +1,11 @@
 import { liveCopyId } from "../connections/connection";
-import type { RematchProgress } from "../connections/copies";
 import { CONNECTION_CHANGED, notify } from "../database/between-processes";
-import type { Database, TenantScope } from "../database/database";
+import type { CopyScope, Database, TenantScope } from "../database/database";
 import { SyncedCopyRow } from "../entities/connection";
-import type { MeetingAttendeeRow, MeetingRow } from "../entities/meeting";
-import type { SyncResource } from "../entities/sync-run";
-import { type Clock, DAY_MS } from "../platform/clock";
+import type { Rematch, SyncResource } from "../entities/sync-run";
+import { type Clock, DAY_MS, SECOND_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
+import { countMeetingsSince, readMeetingsSince } from "./lists/contact-and-meeting-lists";
 import {
   findBereft,
   findOutdated,
@@ -17,11 +16,14 @@ import {
   type Occasion,
 } from "./match-meeting";
 import { MATCHED_LISTS } from "./matching/facts";
-import { readAttendees } from "./meeting-rows";
 import { STALE_HOURS } from "./quiet/facts";
 
 /** Older meetings are matched again only where a record of theirs is gone, and against a copy that is new, or whole at last. */
 const REMATCH_FOR_MS = 30 * DAY_MS;
+/** A tenant gives its place to others after this, and goes on from where it stood. */
+const TURN_MS = 15 * SECOND_MS;
+/** Where it stands is noted so often: what came after that is looked at again by whoever goes on for one that was killed. */
+const NOTED_EVERY_MS = SECOND_MS;
 /** Meetings that are looked at with one set of statements; a town hall has 500 attendees. */
 const BATCH = 50;
 /** Meetings matched again in one transaction, which judges the deals that they are the first to match. */
@@ -41,51 +43,59 @@ const MATTERS: readonly SyncResource[] = [
 /**
  * Matching again after a sync: the tenant's meetings of the last 30 days and of the future, and of those only the ones
  * about which the copy now says something else. Against a new copy nothing was matched yet, so it gets them all, and all once
- * more when the lists that a match is made of were each read to their end. The copy remembers up to which run this is done, so
- * what one job left undone is done by the next.
+ * more when the lists that a match is made of were each read to their end. The copy remembers up to which run this is done and
+ * how far the next has come: what one job left undone is done by another.
  */
 export class Rematching {
   constructor(
     private readonly database: Database,
     private readonly clock: Clock,
     private readonly logger: Logger,
+    private readonly elapsed = () => performance.now(),
   ) {}
 
-  async run(tenantId: number, stop: AbortSignal): Promise<void> {
-    const scope = this.database.tenant(tenantId);
-    const due = await whatIsDue(scope);
-    if (!due) return;
-    if (due.isChanged && !(await this.#rematchAll(scope, due, stop))) return;
-    if (due.isFreshAgain) await notify(scope, CONNECTION_CHANGED);
-    await scope.rows(
-      `UPDATE synced_copy SET rematched_at = $3, matched_as_whole = matched_as_whole OR $4
-       WHERE tenant_id = $1 AND id = $2 AND (rematched_at IS NULL OR rematched_at < $3)`,
-      [tenantId, due.copyId, due.until, due.isWhole],
-    );
+  /** @returns whether it is to be run again: it has paused, or more may have come since it began */
+  async run(tenantId: number, stop: AbortSignal): Promise<boolean> {
+    const tenant = this.database.tenant(tenantId);
+    const copyId = await liveCopyId(tenant);
+    const copy = copyId && (await tenant.typed((orm) => orm.findOneBy(SyncedCopyRow, { tenantId, id: copyId })));
+    if (!copy) return false;
+    const scope = { ...tenant, copyId: copy.id };
+    const from = copy.rematch ?? (await this.#begin(scope, copy));
+    if (!from) return false;
+    let [way, noted, notedAt] = [from, copy.rematch, this.elapsed()];
+    const turnEnds = notedAt + TURN_MS;
+    for await (const { ids, looked, place } of stretchesOf(scope, from)) {
+      const failed = await this.#rematchEach(scope, ids, way.since === null ? "FIRST" : "SYNCED", stop);
+      const done = Math.min(way.done + looked, way.total);
+      if (!stop.aborted) way = { ...way, place, done, failed: way.failed + failed };
+      const pauses = stop.aborted || this.elapsed() >= turnEnds;
+      if (!pauses && this.elapsed() < notedAt + NOTED_EVERY_MS) continue;
+      if (!(await note(scope, noted, way))) return false;
+      if (pauses) return true;
+      [noted, notedAt] = [way, this.elapsed()];
+    }
+    return (await finish(scope, noted, way)) && noted !== null && way.failed === 0;
   }
 
-  /** @returns false where meetings are left to the next time */
-  async #rematchAll(scope: TenantScope, { copyId, isOfAll, isLess }: Due, stop: AbortSignal): Promise<boolean> {
-    const since = isOfAll ? null : new Date(this.clock().getTime() - REMATCH_FOR_MS);
-    const total = await countMeetingsSince(scope, since);
+  /** null: there is nothing to go through. */
+  async #begin(scope: CopyScope, copy: SyncedCopyRow): Promise<Rematch | null> {
+    const due = await whatIsDue(scope, copy);
+    if (!due) return null;
+    if (due.isFreshAgain) await notify(scope, CONNECTION_CHANGED);
+    const since = due.isOfAll ? null : new Date(this.clock().getTime() - REMATCH_FOR_MS).toISOString();
+    const { isWhole, isLess } = due;
+    const way = { until: due.until.toISOString(), since, isWhole, isLess, done: 0, total: 0, failed: 0, place: null };
+    if (due.isChanged) return { ...way, total: await countMeetingsSince(scope, since) };
+    await note(scope, null, null, way);
+    return null;
+  }
+
+  async #rematchEach(scope: TenantScope, ids: readonly string[], occasion: Occasion, stop: AbortSignal) {
     let failed = 0;
-    const rematch = async (ids: readonly string[]) => {
-      for (let from = 0; from < ids.length && !stop.aborted; from += TOGETHER)
-        failed += await this.#rematch(scope, ids.slice(from, from + TOGETHER), isOfAll ? "FIRST" : "SYNCED");
-    };
-    let done = 0;
-    for (let last: PagePosition | null | undefined = null; last !== undefined; ) {
-      const page = await readMeetingsSince(scope, since, last, BATCH);
-      if (total > 0) await tellProgress(scope, copyId, { done, total });
-      for (const some of fewAtOnce(page)) await rematch((await findOutdated(scope, some)).map(({ row }) => row.id));
-      if (stop.aborted) return false;
-      done = Math.min(done + page.length, total);
-      last = page.length < BATCH ? undefined : page.at(-1)?.row;
-    }
-    if (since && isLess) for await (const ids of findBereft({ ...scope, copyId }, since)) await rematch(ids);
-    if (total > 0) await tellProgress(scope, copyId, null);
-    if (isOfAll) await notify(scope, CONNECTION_CHANGED);
-    return failed === 0 && !stop.aborted;
+    for (let from = 0; from < ids.length && !stop.aborted; from += TOGETHER)
+      failed += await this.#rematch(scope, ids.slice(from, from + TOGETHER), occasion);
+    return failed;
   }
 
   /** Together, and alone those for which that fails: one meeting's failure is its own. @returns how many have failed */
@@ -130,76 +140,64 @@ function* fewAtOnce(page: readonly MatchableMeeting[]): Generator<MatchableMeeti
   }
 }
 
-/** How many meetings begin after `since` (null: all). */
-async function countMeetingsSince({ tenantId, rows }: TenantScope, since: Date | null): Promise<number> {
-  const [found] = await rows<{ total: number }>(
-    "SELECT count(*) AS total FROM meeting WHERE tenant_id = $1 AND starts_at > coalesce($2, '-infinity'::timestamptz)",
-    [tenantId, since],
-    { total: "number" },
-  );
-  return found?.total ?? 0;
+/** What there is to look at from where a way stands, in pieces: meetings, and those whose records are gone. */
+async function* stretchesOf(scope: CopyScope, { since, isLess, place }: Rematch) {
+  const isBehindAll = place !== null && "entity" in place;
+  for (let last = isBehindAll ? undefined : place; last !== undefined; ) {
+    const page = await readMeetingsSince(scope, since, last, BATCH);
+    const ids: string[] = [];
+    for (const some of fewAtOnce(page)) ids.push(...(await findOutdated(scope, some)).map(({ row }) => row.id));
+    const end = page.at(-1)?.row;
+    last = end && { startsAt: end.startsAt.toISOString(), id: end.id };
+    if (last) yield { ids, looked: page.length, place: last };
+    if (page.length < BATCH) break;
+  }
+  if (since === null || !isLess) return;
+  for await (const { ids, last } of findBereft(scope, new Date(since), isBehindAll ? place : undefined))
+    if (last) yield { ids, looked: 0, place: { entity: last.entity, id: last.id } };
 }
 
-type PagePosition = Pick<MeetingRow, "startsAt" | "id">;
-
-/** A page of the meetings that begin after `since` (null: of all), the last to begin first. */
-async function readMeetingsSince(
-  scope: TenantScope,
-  since: Date | null,
-  before: PagePosition | null,
-  limit: number,
-): Promise<MatchableMeeting[]> {
-  const found = await scope.rows<MatchableMeeting["row"]>(
-    `SELECT id, starts_at AS "startsAt", owner_email AS "ownerEmail", cancelled_at AS "cancelledAt" FROM meeting
-     WHERE tenant_id = $1 AND starts_at > coalesce($2, '-infinity'::timestamptz) AND ($3::timestamptz IS NULL OR (starts_at, id) < ($3, $4::uuid))
-     ORDER BY starts_at DESC, id DESC LIMIT $5`,
-    [scope.tenantId, since, before?.startsAt ?? null, before?.id ?? null, limit],
-    { id: "text", startsAt: "instant", ownerEmail: "text", cancelledAt: "instant" },
+/** @returns false where another job has gone on with it meanwhile @param over what the copy is matched by, once it is */
+async function note(
+  { tenantId, copyId, rows }: CopyScope,
+  before: Rematch | null,
+  now: Rematch | null,
+  over: Rematch | null = null,
+): Promise<boolean> {
+  const noted = await rows(
+    `UPDATE synced_copy SET rematch = $4, rematched_at = greatest(rematched_at, $5::timestamptz), matched_as_whole = matched_as_whole OR $6
+     WHERE tenant_id = $1 AND id = $2 AND rematch IS NOT DISTINCT FROM $3::jsonb RETURNING 1`,
+    [
+      tenantId,
+      copyId,
+      before && JSON.stringify(before),
+      now && JSON.stringify(now),
+      over?.until ?? null,
+      over?.isWhole ?? false,
+    ],
   );
-  const attendees = await readAttendees(
-    scope,
-    found.map(({ id }) => id),
-  );
-  const byMeeting = new Map(found.map(({ id }): [string, MeetingAttendeeRow[]] => [id, []]));
-  for (const attendee of attendees) byMeeting.get(attendee.meetingId)?.push(attendee);
-  return found.map((row) => ({ row, attendees: byMeeting.get(row.id) ?? [] }));
+  return noted.length > 0;
 }
 
-/** @param progress null: it is over */
-async function tellProgress(
-  { tenantId, rows }: TenantScope,
-  copyId: number,
-  progress: RematchProgress | null,
-): Promise<void> {
-  await rows("UPDATE synced_copy SET rematch_done = $3, rematch_total = $4 WHERE tenant_id = $1 AND id = $2", [
-    tenantId,
-    copyId,
-    progress?.done ?? null,
-    progress?.total ?? null,
-  ]);
-}
+/** Where it failed for a meeting, the next run's end begins anew. */
+const finish = (scope: CopyScope, noted: Rematch | null, way: Rematch) =>
+  scope.transaction(async (inner) => {
+    const copy = { ...inner, copyId: scope.copyId };
+    const isOurs = await note(copy, noted, null, way.failed === 0 ? way : null);
+    if (isOurs && way.since === null) await notify(copy, CONNECTION_CHANGED);
+    return isOurs;
+  });
 
-interface Due {
-  copyId: number;
-  /** The end of the last run that this covers. */
+interface Due extends Pick<Rematch, "isWhole" | "isLess"> {
   until: Date;
   isChanged: boolean;
-  /** Meetings of any age: none was matched to the copy yet, or to a part of it only that is whole by now. */
   isOfAll: boolean;
-  /** Every list that a match is made of was read to its end. */
-  isWhole: boolean;
-  /** Records are gone that meetings may be matched to. */
-  isLess: boolean;
   /** A copy that was too old to judge by is so no more, which no deal is told of. */
   isFreshAgain: boolean;
 }
 
 /** null: no run has ended since the last time. A failed run counts as well, it may have written pages. */
-async function whatIsDue(scope: TenantScope): Promise<Due | null> {
-  const { tenantId, rows, typed } = scope;
-  const copyId = await liveCopyId(scope);
-  const copy = copyId && (await typed((orm) => orm.findOneBy(SyncedCopyRow, { tenantId, id: copyId })));
-  if (!copy) return null;
+async function whatIsDue({ tenantId, rows }: TenantScope, copy: SyncedCopyRow): Promise<Due | null> {
   const [ended] = await rows<{ until: Date | null } & Pick<Due, "isChanged" | "isLess" | "isWhole" | "isFreshAgain">>(
     `SELECT max(r.finished_at) AS until, coalesce(bool_or(s.written + s.removed > 0 OR r.written_beside + r.removed_beside > 0), false) AS "isChanged",
        coalesce(bool_or(s.removed > 0 AND s.resource = ANY ($5) OR r.removed_beside > 0), false) AS "isLess", (
@@ -215,5 +213,5 @@ async function whatIsDue(scope: TenantScope): Promise<Due | null> {
   );
   if (!ended?.until) return null;
   const isOfAll = copy.rematchedAt === null || (ended.isWhole && !copy.matchedAsWhole);
-  return { ...ended, until: ended.until, copyId: copy.id, isOfAll, isChanged: isOfAll || ended.isChanged };
+  return { ...ended, until: ended.until, isOfAll, isChanged: isOfAll || ended.isChanged };
 }

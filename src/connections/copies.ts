@@ -4,6 +4,7 @@ import type { CopyScope, Database, TenantScope } from "../database/database";
 import { enqueueJob, hasLiveJob, type JobKind } from "../database/jobs";
 import { inBatches } from "../database/upsert";
 import { SyncedCopyRow } from "../entities/connection";
+import type { Rematch } from "../entities/sync-run";
 import { ERASED } from "../platform/email-address";
 import type { Logger } from "../platform/logger";
 import { forEachLogged } from "../platform/work";
@@ -186,14 +187,10 @@ const NOTES = {
   set: `content = ${WITHOUT_TEXT}, shown_html = NULL, shown_text = NULL, shown_cut = NULL, shown_rules = NULL`,
 };
 
-export interface RematchProgress {
-  done: number;
-  total: number;
-}
+type RematchProgress = Pick<Rematch, "done" | "total">;
 
 /** null: no meetings are being matched again. */
 export async function readRematchProgress({ tenantId, copyId, typed }: CopyScope): Promise<RematchProgress | null> {
   const copy = await typed((orm) => orm.findOneBy(SyncedCopyRow, { tenantId, id: copyId }));
-  if (!copy || copy.rematchDone === null || copy.rematchTotal === null) return null;
-  return { done: copy.rematchDone, total: copy.rematchTotal };
+  return copy?.rematch?.total ? { done: copy.rematch.done, total: copy.rematch.total } : null;
 }

@@ -1,5 +1,6 @@
 import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn } from "typeorm";
 import type { Refused } from "../platform/errors";
+import type { Rematch } from "./sync-run";
 import { DRAWN, OfCopy, OfTenant, TenantRow } from "./tenant";
 
 /** Our copy of one CRM user's view of one CRM company. */
@@ -35,12 +36,9 @@ export class SyncedCopyRow extends OfTenant {
   @Column("boolean", { default: false })
   matchedAsWhole!: boolean;
 
-  /** While meetings are matched again: how many have been looked at, and of how many; null: none are. */
-  @Column("integer", { nullable: true })
-  rematchDone!: number | null;
-
-  @Column("integer", { nullable: true })
-  rematchTotal!: number | null;
+  /** While meetings are matched again, and that takes more than a moment; null: none are. */
+  @Column("jsonb", { nullable: true })
+  rematch!: Rematch | null;
 
   /** When the last day's part of the matched records was asked for by their ids; null: not yet. */
   @Column("timestamptz", { nullable: true })

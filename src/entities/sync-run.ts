@@ -154,3 +154,21 @@ export class SyncStepRow extends OfTenant {
   @Column("integer", { default: 0 })
   rejected!: number;
 }
+
+/** A way through the tenant's meetings, and where it stands: it is gone in turns. */
+export interface Rematch {
+  /** The end of the last run that it covers. */
+  until: string;
+  /** Of the meetings that begin after this; null: of all, as none was matched to the copy yet, or to a part of it only that is whole by now. */
+  since: string | null;
+  /** Every list that a match is made of was read to its end. */
+  isWhole: boolean;
+  /** Records are gone that meetings may be matched to. */
+  isLess: boolean;
+  /** How many meetings have been looked at, of how many, and for how many it failed. */
+  done: number;
+  total: number;
+  failed: number;
+  /** The last that was looked at: a meeting, or behind them all a record that may be gone. */
+  place: { startsAt: string; id: string } | { entity: string; id: number } | null;
+}

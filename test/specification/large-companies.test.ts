@@ -99,7 +99,12 @@ onOneServer.each<[what: string, count: number, most: number, read: (copy: CopySc
   ["the writes of a user", 0, 60, async (copy) => (await readWrites(copy, { ...everybodys, by: "v" }, newest)).rows],
   ["what silence is judged by", 1, 400, async (copy) => (await readQuietFacts(copy, [7], new Date()))?.deals ?? []],
   ["how whole the copy is", 1, 60, async (copy) => (await readCopyState(copy)).unreadable],
-  ["meetings that know what is gone", 0, 60, async (copy) => (await findBereft(copy, new Date()).next()).value ?? []],
+  [
+    "meetings that know what is gone",
+    0,
+    60,
+    async (copy) => (await findBereft(copy, new Date()).next()).value?.ids ?? [],
+  ],
   [
     "fields in words",
     20,

@@ -3,6 +3,8 @@ import { Meetings } from "../../src/briefing/meetings";
 import { Rematching } from "../../src/briefing/rematch";
 import { KeepOut } from "../../src/connections/keep-out";
 import { Database } from "../../src/database/database";
+import type { Rematch } from "../../src/entities/sync-run";
+import { SECOND_MS } from "../../src/platform/clock";
 import { Keyring } from "../../src/platform/keyring";
 import { createLogger } from "../../src/platform/logger";
 import { areDealsOfMeetingsDue } from "../../src/sync/participant-queue";
@@ -86,8 +88,11 @@ test("whether deals wait that meetings may be about is one look where none waits
   expect(await statements(look)).toBe(1);
 });
 
-const rematch = (db: Database) =>
-  new Rematching(db, () => new Date(), createLogger("silent")).run(actor.tenantId, new AbortController().signal);
+const rematch = (db: Database, elapsed?: () => number) =>
+  new Rematching(db, () => new Date(), createLogger("silent"), elapsed).run(
+    actor.tenantId,
+    new AbortController().signal,
+  );
 
 test("looking through meetings that a sync does not touch costs one set of statements for fifty of them", async () => {
   const forget = () =>
@@ -152,4 +157,106 @@ test("against a copy that is not whole all meetings are matched once, and once m
   expect(await statements(rematch)).toBeGreaterThan(6);
   await runEnds();
   expect(await statements(rematch)).toBeLessThanOrEqual(4);
+});
+
+describe("a way through many meetings", () => {
+  const set = (sql: string) => database.query(`${sql} WHERE tenant_id = $1`, [actor.tenantId]);
+  const stands = async () => {
+    const [copy] = await database.query<{ rematch: Rematch | null; isOver: boolean }>(
+      `SELECT rematch, rematched_at IS NOT DISTINCT FROM (SELECT max(finished_at) FROM sync_run WHERE tenant_id = $1) AS "isOver"
+       FROM synced_copy WHERE tenant_id = $1`,
+      [actor.tenantId],
+    );
+    return { ...copy, way: copy?.rematch && [copy.rematch.done, Object.keys(copy.rematch.place ?? {}).join(" ")] };
+  };
+  /** Each look at this clock is so long after the one before. */
+  const everyLook = (seconds: number) => {
+    let now = 0;
+    return () => {
+      now += seconds * SECOND_MS;
+      return now;
+    };
+  };
+  /** Rematches; `seen` is told of each statement that reads a page or says where the way stands. */
+  const rematching = (seconds: number, seen: (what: "page" | "note") => Promise<unknown> | number) =>
+    rematch(
+      new Database(database.dataSource, {
+        observe: async (text, run) => {
+          if (text.includes("(starts_at, id) <")) await seen("page");
+          if (text.includes("SET rematch =")) await seen("note");
+          return run();
+        },
+      }),
+      everyLook(seconds),
+    );
+
+  beforeAll(async () => {
+    for (const table of ["matched_record", "meeting_match", "meeting_attendee", "meeting"])
+      await set(`DELETE FROM ${table}`);
+    for (let index = 0; index < 109; index += 1) await recordMeeting(service, [`guest${index}@hall.example`]);
+    await recordMeeting(service, [simulator.company.stories.severalDeals.email]);
+  });
+  beforeEach(async () => {
+    await set("UPDATE synced_copy SET rematched_at = NULL, matched_as_whole = false, rematch = NULL");
+    await set("UPDATE sync_run SET finished_at = date_trunc('milliseconds', now())");
+  });
+
+  // Seen red: one job went through all, and held its place among the others however long that took.
+  test("is gone in turns, each from where the one before has paused, and again for what has ended meanwhile", async () => {
+    const [pages, turns]: [string[], unknown[]] = [[], []];
+    for (let goesOn = true; goesOn && turns.length < 20; turns.push((await stands()).way)) {
+      goesOn = await rematching(16, (what) => pages.push(what));
+      // A record that a meeting knew goes with a run that ends after the first turn.
+      if (turns.length === 0)
+        await set("UPDATE sync_run SET finished_at = date_trunc('milliseconds', now() + interval '1 hour')");
+      if (turns.length === 0) await set("UPDATE sync_step SET removed = 1");
+    }
+    const page = "id startsAt";
+    const meetings = [50, 100, 110].map((done) => [done, page]);
+    expect(turns.slice(0, 4)).toEqual([...meetings, null]);
+    expect(turns.slice(4)).toEqual([...meetings, [110, "id entity"], null, null]);
+    expect(pages.filter((what) => what === "page")).toHaveLength(4 + 4);
+    expect((await stands()).isOver).toBe(true);
+  });
+
+  // Seen red: where it stands was written for each page, also of a look through the meetings of a month that took no time.
+  test("that takes no time writes once, that it is over", async () => {
+    const seen: string[] = [];
+    expect(await rematching(0, (what) => seen.push(what))).toBe(false);
+    expect(seen).toEqual(["page", "page", "page", "note"]);
+    expect((await stands()).isOver).toBe(true);
+  });
+
+  // Seen red: the jobs of runs that ended meanwhile went all the way beside each other.
+  test("is left to another job that has gone on with it", async () => {
+    let pages = 0;
+    const goesOn = await rematching(1, async (what) => {
+      if (what === "page") pages += 1;
+      if (what === "page" && pages === 2)
+        await set(`UPDATE synced_copy SET rematch = jsonb_set(rematch, '{done}', '99')`);
+    });
+    expect([goesOn, pages]).toEqual([false, 2]);
+    expect(await stands()).toMatchObject({ way: [99, "id startsAt"], isOver: false });
+  });
+
+  // Seen red: what a process had left undone when it was told to end waited for the next run.
+  test("is gone on with after the process was told to end", async () => {
+    const stopping = new AbortController();
+    const stopped = new Rematching(
+      new Database(database.dataSource, {
+        observe: (text, run) => {
+          if (text.includes("(starts_at, id) <")) pages += 1;
+          if (pages === 2) stopping.abort();
+          return run();
+        },
+      }),
+      () => new Date(),
+      createLogger("silent"),
+    );
+    let pages = 0;
+    expect(await stopped.run(actor.tenantId, stopping.signal)).toBe(true);
+    expect(await stands()).toMatchObject({ way: [50, "id startsAt"], isOver: false });
+    expect(await rematching(0, () => 0)).toBe(true);
+    expect((await stands()).isOver).toBe(true);
+  });
 });

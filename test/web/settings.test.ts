@@ -258,11 +258,11 @@ test("after a connect the page says what comes next, and how many meetings are m
   await next.getByText("The CRM was read").waitFor();
   await next.getByText("Your meetings are matched to deals and people").waitFor();
   // What the service tells while it matches a thousand of them.
-  await database.query("UPDATE synced_copy SET rematch_done = 23, rematch_total = 40");
+  await database.query(`UPDATE synced_copy SET rematch = '{"done": 23, "total": 40}'`);
   await page.reload();
   await next.getByText("Matching your meetings: 23 of 40").waitFor();
   await screenshot(page, "settings-next-steps", next);
-  await database.query("UPDATE synced_copy SET rematch_done = NULL, rematch_total = NULL");
+  await database.query("UPDATE synced_copy SET rematch = NULL");
   await next.waitFor({ state: "detached" });
 });
 

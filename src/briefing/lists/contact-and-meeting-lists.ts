@@ -8,10 +8,11 @@ import {
   type SortKey,
   type Step,
 } from "../../database/keyset";
-import { type MeetingMatchStatus, MeetingRow } from "../../entities/meeting";
+import { type MeetingAttendeeRow, type MeetingMatchStatus, MeetingRow } from "../../entities/meeting";
 import { OrganizationRow, PersonRow } from "../../entities/records";
 import { mailboxKeyOf } from "../../platform/email-address";
-import { searchKey } from "../meeting-rows";
+import type { MatchableMeeting } from "../match-meeting";
+import { readAttendees, searchKey } from "../meeting-rows";
 import { isMatched } from "../records";
 
 /** The CRM counts its ids up, and they never change: a name may, and may be of any length (decision 0026). */
@@ -165,4 +166,37 @@ export async function countMeetings({ tenantId, rows }: TenantScope, filter: Mee
     { count: "number" },
   );
   return found && found.count <= MOST_COUNTED ? found.count : null;
+}
+
+/** How many meetings begin after `since` (null: all). */
+export async function countMeetingsSince({ tenantId, rows }: TenantScope, since: string | null): Promise<number> {
+  const [found] = await rows<{ total: number }>(
+    "SELECT count(*) AS total FROM meeting WHERE tenant_id = $1 AND starts_at > coalesce($2, '-infinity'::timestamptz)",
+    [tenantId, since],
+    { total: "number" },
+  );
+  return found?.total ?? 0;
+}
+
+/** A page of the meetings that begin after `since` (null: of all), the last to begin first. */
+export async function readMeetingsSince(
+  scope: TenantScope,
+  since: string | null,
+  before: { startsAt: string; id: string } | null,
+  limit: number,
+): Promise<MatchableMeeting[]> {
+  const found = await scope.rows<MatchableMeeting["row"]>(
+    `SELECT id, starts_at AS "startsAt", owner_email AS "ownerEmail", cancelled_at AS "cancelledAt" FROM meeting
+     WHERE tenant_id = $1 AND starts_at > coalesce($2, '-infinity'::timestamptz) AND ($3::timestamptz IS NULL OR (starts_at, id) < ($3, $4::uuid))
+     ORDER BY starts_at DESC, id DESC LIMIT $5`,
+    [scope.tenantId, since, before?.startsAt ?? null, before?.id ?? null, limit],
+    { id: "text", startsAt: "instant", ownerEmail: "text", cancelledAt: "instant" },
+  );
+  const attendees = await readAttendees(
+    scope,
+    found.map(({ id }) => id),
+  );
+  const byMeeting = new Map(found.map(({ id }): [string, MeetingAttendeeRow[]] => [id, []]));
+  for (const attendee of attendees) byMeeting.get(attendee.meetingId)?.push(attendee);
+  return found.map((row) => ({ row, attendees: byMeeting.get(row.id) ?? [] }));
 }
