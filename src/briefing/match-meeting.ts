@@ -37,8 +37,8 @@ export async function lockMeetings(scope: TenantScope, ids: readonly string[]): 
 }
 
 /**
- * Why meetings are matched: what is kept of the match before depends on it, and whether it is told of each that says
- * something else now. FIRST: against a copy that is new, of which it is told as a whole.
+ * Why meetings are matched. UNCHOSEN: nothing is kept of the match before. FIRST: against a copy that is new, of which it is told
+ * as a whole, and not of each that says something else now.
  */
 export type Occasion = "RECORDED" | "CANCELLED" | "CHOSEN" | "UNCHOSEN" | "SYNCED" | "FIRST";
 

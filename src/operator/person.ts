@@ -374,13 +374,13 @@ export async function exportOf(database: Database, scope: TenantScope, person: P
 }
 
 async function readMentions(scope: TenantScope, texts: Texts, patterns: readonly Patterns[]): Promise<unknown[]> {
-  const { table, keys, columns } = texts;
-  const names = columns.map(({ name }) => name).filter((name) => !REPEATED.includes(`${table}.${name}`));
-  const shown = [...keys, ...names].join(", ");
+  const { table, keys } = texts;
+  const columns = texts.columns.filter(({ name }) => !REPEATED.includes(`${table}.${name}`));
+  const shown = [...keys, ...columns.map(({ name }) => name)].join(", ");
   const said: unknown[] = [];
   for await (const window of windowsOf(scope, texts)) {
     const sql = `SELECT to_jsonb(said) AS row FROM (SELECT ${shown} FROM ${table}
-      WHERE tenant_id = $1 AND ${isWithin(texts, window)} AND (${mentions(texts)})) said`;
+      WHERE tenant_id = $1 AND ${isWithin(texts, window)} AND (${mentions({ ...texts, columns })})) said`;
     const asked = [scope.tenantId, patterns, ...window];
     const found = await inWindow(scope, (rows) => rows<{ row: unknown }>(sql, asked, { row: "json" }));
     said.push(...found.map(({ row }) => row));

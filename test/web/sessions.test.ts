@@ -105,9 +105,9 @@ test("while the service is away the page keeps what it knows and says so; when i
   await product.stopService();
   await page.getByText("Reconnecting for live updates").waitFor();
   await page.getByRole("button", { name: "Sync now" }).click();
-  await page.getByRole("alert").filter({ hasText: "The service cannot be reached" }).waitFor();
+  await page.getByRole("alert").filter({ hasText: "The service cannot be reached" }).first().waitFor();
   await page.getByRole("link", { name: "Meetings", exact: true }).click();
-  await page.getByRole("alert").filter({ hasText: "The service cannot be reached" }).waitFor();
+  await page.getByRole("alert").filter({ hasText: "The service cannot be reached" }).first().waitFor();
   // What was read before is still there beside the notice that reading it anew failed.
   await page.getByRole("link", { name: "CRM connection" }).click();
   const failed = page.getByRole("alert").filter({ hasText: "The service cannot be reached" });
