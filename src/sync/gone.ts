@@ -377,7 +377,7 @@ async function nextMatched(copy: CopyScope, cursor: string, nearFrom: Date, isNe
   const { tenantId, copyId, rows } = copy;
   const [entity, after = "0"] = cursor.split(":");
   const found = await rows<{ entity: MatchedEntity; id: number }>(
-    `SELECT r.entity, r.crm_id AS id FROM matched_record r JOIN meeting m ON m.tenant_id = r.tenant_id AND m.id = r.meeting_id
+    `SELECT r.entity, r.crm_id AS id FROM matched_record r JOIN meeting m ON m.tenant_id = $1 AND m.id = r.meeting_id
      WHERE r.tenant_id = $1 AND r.copy_id = $2 AND (r.entity, r.crm_id) > ($3::text, $4::bigint)
      GROUP BY 1, 2 HAVING (max(m.starts_at) >= $5) = $6 ORDER BY 1, 2 LIMIT ${MAX_IDS}`,
     [tenantId, copyId, entity, after, nearFrom, isNear],
