@@ -87,8 +87,8 @@ const TODO_BESIDE: Record<string, string> = {
   "53200": "give its machine memory, or end what takes it",
 };
 
-/** As docs/operations.md has them under Scaling: a process without a worker, and what a worker has beside. */
-const [SESSIONS, SESSIONS_OF_WORKER] = [29, 10];
+/** As docs/operations.md has them under Scaling, of a worker: which processes are one, their sessions do not say. */
+const SESSIONS = 39;
 
 /** Each process has one session that listens. */
 async function checkSessions(look: Look): Promise<Finding> {
@@ -100,7 +100,7 @@ async function checkSessions(look: Look): Promise<Finding> {
      FROM pg_roles r, pg_database d WHERE r.rolname = current_user AND d.datname = current_database()`,
   );
   const { most, processes } = found ?? { most: 0, processes: 1 };
-  const wanted = SESSIONS * processes + SESSIONS_OF_WORKER;
+  const wanted = SESSIONS * processes;
   const what = `database: it may have ${most} sessions, and ${processes} process(es) of the service want up to ${wanted}`;
   if (most >= wanted) return ok(what);
   return warning(what, "raise max_connections, or the CONNECTION LIMIT of its user or database");

@@ -126,7 +126,7 @@ const syncMetrics = (registers: Registry[]): SyncMetrics => ({
   }),
   syncRecords: new Counter({
     name: "sync_records_total",
-    help: "Records of committed pages: written, unchanged, removed, rejected.",
+    help: "Records of committed pages: written, unchanged, removed, and rejected where it was not known.",
     labelNames: ["resource", "outcome"],
     registers,
   }),
@@ -157,7 +157,7 @@ function storedMetrics(registers: Registry[]): StoredMetrics {
     jobsGivenUp: absent("jobs_given_up", "Jobs that have failed as often as they may."),
     oldestWatermarkSeconds: absent(
       "sync_oldest_watermark_seconds",
-      "Age of the oldest watermark of all working connections, users aside.",
+      "Age of the oldest watermark of connections that are read by the schedule; users, pipelines and stages: less 4 hours.",
     ),
     firstListsSeconds: absent(
       "sync_first_lists_seconds",

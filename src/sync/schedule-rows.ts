@@ -171,22 +171,24 @@ export async function enqueueRun(
 }
 
 export interface Freshness {
-  /** How old what is known of the list is that was read least lately, those aside that are seldom read; null: none was read to its end yet. */
+  /** How old what is known of the list is that was read least lately; null: none is read by the schedule, or was to its end yet. */
   oldestSeconds: number | null;
   /** For how long the oldest authorization has had a list that was never read to its end; 0: there is none. */
   firstSeconds: number;
 }
 
 /**
- * Of all working connections. Who authorizes again begins anew: what is old in such a copy is no fault of the sync, nor is what a
- * company's closed account keeps from it.
+ * Of all working connections. A list that is read every four hours counts as so much younger. Who authorizes again begins anew: what
+ * is old in such a copy is no fault of the sync, nor is what a company's closed account keeps from it.
  */
 export async function readFreshness(database: Database): Promise<Freshness | null> {
   const [freshness] = await database.acrossTenants<Freshness>(
-    `SELECT extract(epoch FROM now() - min(l.watermark) FILTER (WHERE l.resource <> ALL ($2)))::float8 AS "oldestSeconds",
-       coalesce(extract(epoch FROM now() - min(c.connected_at) FILTER (WHERE l.watermark IS NULL)), 0)::float8 AS "firstSeconds"
+    `SELECT extract(epoch FROM now() - min(l.watermark + CASE WHEN l.resource = ANY ($2) THEN interval '4 hours' ELSE interval '0' END)
+         FILTER (WHERE c.next_sync_at IS NOT NULL))::float8 AS "oldestSeconds",
+       coalesce(extract(epoch FROM now() - min(c.connected_at) FILTER (WHERE l.watermark IS NULL AND l.resource = ANY ($1))), 0)::float8 AS "firstSeconds"
      FROM sync_list l JOIN connection c ON c.tenant_id = l.tenant_id AND c.copy_id = l.copy_id
-     WHERE c.state = 'CONNECTED' AND c.trouble_code IS DISTINCT FROM 'CRM_ACCOUNT_CLOSED' AND l.resource = ANY ($1)`,
+     WHERE c.state = 'CONNECTED' AND c.trouble_code IS DISTINCT FROM 'CRM_ACCOUNT_CLOSED'
+       AND l.resource = ANY ($1 || $2)`,
     [MAIN_LISTS, [...SLOW]],
     { oldestSeconds: "number", firstSeconds: "number" },
   );

@@ -24,7 +24,7 @@ const ACROSS_TENANTS = [
   ["sync/schedule-rows.ts", "WITH soon"],
   // What the one above and the look-ups of one tenant share.
   ["sync/schedule-rows.ts", "m.refreshed_at IS NULL"],
-  ["sync/schedule-rows.ts", "SELECT extract(epoch FROM now() - min(l.watermark)"],
+  ["sync/schedule-rows.ts", "SELECT extract(epoch FROM now() - min(l.watermark + CASE"],
   ["writeback/look-ups.ts", "SELECT (SELECT count(*)"],
   ["writeback/look-ups.ts", "WITH unknown"],
   ["writeback/look-ups.ts", "SELECT tenant_id"],

@@ -1,3 +1,4 @@
+import { Client } from "pg";
 import { freePort } from "../../src/database/embedded/programs";
 import { lineOf } from "../../src/operator/checks";
 import { examine } from "../../src/operator/doctor";
@@ -69,10 +70,25 @@ test("a first list that does not end is told by how long it goes on, beside the 
   // Seen red: users are read every four hours, and were told as a stale copy for the second two.
   const ageOf = (resource: string) =>
     database.query("UPDATE sync_list SET watermark = watermark - interval '3 hours' WHERE resource = $1", [resource]);
-  await ageOf("USERS");
-  expect(await metric("sync_oldest_watermark_seconds")).toBeLessThan(600);
+  for (const slow of ["USERS", "STAGES"]) {
+    await ageOf(slow);
+    expect(await metric("sync_oldest_watermark_seconds")).toBeLessThan(600);
+  }
+  // Seen red: whatever their age, nothing told of it.
+  await ageOf("STAGES");
+  await ageOf("STAGES");
+  expect(await metric("sync_oldest_watermark_seconds")).toBeGreaterThan(17_000);
+  await database.query("UPDATE sync_list SET watermark = now() WHERE resource = 'STAGES'");
   await ageOf("NOTES");
   expect(await metric("sync_oldest_watermark_seconds")).toBeGreaterThan(10_000);
+  // Seen red: where lists are read by request only, each was a stale copy two hours later, for good.
+  const planned = await database.query<{ tenant_id: string; next_sync_at: Date | null }>(
+    "SELECT tenant_id, next_sync_at FROM connection",
+  );
+  await database.query("UPDATE connection SET next_sync_at = NULL");
+  expect(await metric("sync_oldest_watermark_seconds")).toBe(0);
+  for (const { tenant_id, next_sync_at } of planned)
+    await database.query("UPDATE connection SET next_sync_at = $2 WHERE tenant_id = $1", [tenant_id, next_sync_at]);
   // Seen red: one company that does not pay was a stale copy for weeks, and hid all others.
   const trouble = (values: string) =>
     database.query(
@@ -84,6 +100,34 @@ test("a first list that does not end is told by how long it goes on, beside the 
   mend();
   await syncAgain(service, database, { tenant: "globex", role: "owner" });
   expect(await goesOn()).toBe(0);
+});
+
+// Seen red: one that was known was counted at each reading, and told of for good.
+test("a record that cannot be read is counted once, and not at each reading", async () => {
+  const body = JSON.stringify({ success: true, data: [{ id: 7, name: 7 }], additional_data: { next_cursor: null } });
+  const rejected = () => metric('sync_records_total{resource="STAGES",outcome="rejected"}');
+  const before = await rejected();
+  const mend = simulator.control.fail({
+    match: /\/stages$/,
+    with: { status: 200, body, contentType: "application/json" },
+  });
+  for (let reading = 0; reading < 2; reading += 1) {
+    await syncAgain(service, database, { tenant: "acme", role: "owner" });
+    expect(await rejected()).toBe(before + 1);
+  }
+  mend();
+});
+
+// Seen red: of two workers one was counted as none.
+test("doctor counts each process as a worker, which it cannot tell", async () => {
+  const listener = new Client({
+    connectionString: database.url.reveal(),
+    application_name: "crm-connection listener",
+  });
+  await listener.connect();
+  const said = (await examine(() => readConfig(world.environment))).map(lineOf).join("\n");
+  await listener.end();
+  expect(said).toMatch(/2 process\(es\) of the service want up to 78\b/);
 });
 
 // Seen red: it stayed for good for a receipt of a tenant that had left, and for one that nobody looks for any more; in the
