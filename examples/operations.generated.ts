@@ -8,7 +8,7 @@ import type { TypedQueryDocumentNode as DocumentNode } from 'graphql';
 export type MeetingMatchStatus =
   /** One deal is meant, or was chosen. */
   | 'MATCHED'
-  /** Several could be meant; `chooseDeal` settles it. */
+  /** Deals could be meant and none is certain; `chooseDeal` settles it. */
   | 'NEEDS_CHOICE'
   /** No deal fits. */
   | 'NONE'

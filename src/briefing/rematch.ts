@@ -166,7 +166,7 @@ async function note(
 ): Promise<boolean> {
   const noted = await rows(
     `UPDATE synced_copy SET rematch = $4, rematched_at = greatest(rematched_at, $5::timestamptz), matched_as_whole = matched_as_whole OR $6
-     WHERE tenant_id = $1 AND id = $2 AND rematch IS NOT DISTINCT FROM $3::jsonb RETURNING 1`,
+     WHERE tenant_id = $1 AND id = $2 AND state = 'LIVE' AND rematch IS NOT DISTINCT FROM $3::jsonb RETURNING 1`,
     [
       tenantId,
       copyId,

@@ -44,7 +44,7 @@ export class SyncedCopyRow extends OfTenant {
   @Column("timestamptz", { nullable: true })
   probedAt!: Date | null;
 
-  /** Up to which the rounds of that have come, of far and of near meetings, and the requests of the present part: `DEAL:7|PERSON:5|90`. */
+  /** Up to which the present round of that has come: resource and id; null: between two rounds. */
   @Column("text", { nullable: true })
   probeCursor!: string | null;
 

@@ -115,6 +115,8 @@ async function eraseUsers({ tenantId, typed }: TenantScope, { users, hasAuthoriz
   for (const user of users) await typed((orm) => orm.update(CrmUserRow, { tenantId, ...user }, erased));
 }
 
+const KEPT_FOR_OTHERS = `UPDATE meeting_match SET last_deal = jsonb_set(last_deal, '{people}', to_jsonb(ARRAY (SELECT one
+  FROM jsonb_array_elements_text(last_deal -> 'people') AS one WHERE one <> ALL ($3)))) WHERE tenant_id = $1 AND meeting_id = $2`;
 type Leaving = Pick<Person, "mailboxes">;
 /** The meeting goes on without the attendee, as its invitation called him: matched again, and what hangs on it judged again. */
 function leaveMeeting({ clock }: ErasingParts, scope: TenantScope, person: Leaving, meetingId: string): Promise<void> {
@@ -128,9 +130,8 @@ function leaveMeeting({ clock }: ErasingParts, scope: TenantScope, person: Leavi
     row.title = withoutMentions(row.title, [], names);
     const changed = { title: row.title, searchText: searchTextOf(row.title, attendees) };
     await held.typed((orm) => orm.update(MeetingRow, { tenantId: row.tenantId, id: row.id }, changed));
-    // Its deal is kept for those who are left.
-    const left = "UPDATE meeting_match SET last_deal = last_deal - 'people' WHERE tenant_id = $1 AND meeting_id = $2";
-    await held.rows(left, [row.tenantId, row.id]);
+    // Its deal is kept for the others for whom it was, or for want of them those who are left.
+    if (gone.length > 0) await held.rows(KEPT_FOR_OTHERS, [row.tenantId, row.id, [ERASED, ...person.mailboxes]]);
     await matchMeetings(held, [{ row, attendees }], clock(), "SYNCED");
   });
 }

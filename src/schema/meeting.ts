@@ -34,7 +34,7 @@ export const MeetingMatchStatusEnum = apiEnum<MeetingMatchStatus>(
   "Whether a meeting's deal is known.",
   {
     MATCHED: "One deal is meant, or was chosen.",
-    NEEDS_CHOICE: "Several could be meant; `chooseDeal` settles it.",
+    NEEDS_CHOICE: "Deals could be meant and none is certain; `chooseDeal` settles it.",
     NONE: "No deal fits.",
     PENDING: "No CRM is connected, or its first sync is not done.",
   },

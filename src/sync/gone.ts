@@ -6,7 +6,7 @@ import type { CopyScope } from "../database/database";
 import { SyncedCopyRow } from "../entities/connection";
 import type { MatchedEntity } from "../entities/meeting";
 import { AbsentRecordRow, MissedRecordRow } from "../entities/sync-list";
-import { DAY_MS, HOUR_MS } from "../platform/clock";
+import { HOUR_MS } from "../platform/clock";
 import { commitPiece, count, type HeldCopy, type InHand, inRun, judged, type RunContext } from "./commit";
 import { isListFailure, RunLostError } from "./failures";
 import { LISTS, type ListResource, storable } from "./lists";
@@ -161,16 +161,8 @@ const PROBED = [
 ] as const satisfies { entity: MatchedEntity; resource: keyof typeof LISTS }[];
 type Probed = (typeof PROBED)[number];
 
-/**
- * Two rounds through the matched records, each of which goes on where it stood, and up to which request of a part: what is met
- * tomorrow waits for no history. A part is 10,000 records and 1,000 tokens.
- */
-const ROUNDS = [
-  ["near", 80],
-  ["far", 100],
-] as const;
-/** Near are records of meetings that began so lately, or are to come. */
-const NEAR_MS = 30 * DAY_MS;
+/** A round through the matched records goes on in parts, of more than 10,000 records in several. 1,000 tokens. */
+const REQUESTS_A_PART = 100;
 /**
  * From one part to the next. What vanishes just after it was looked at is to be gone within a day, and the part's run may
  * come an hour after it is due, and the second look ten minutes after that.
@@ -290,8 +282,12 @@ async function readByIds(
   throw new CrmError("UNREADABLE", `The CRM's answer to ids of ${resource} does not end.`);
 }
 
-async function noteMissed(copy: CopyScope, resource: string, ids: readonly number[], now: Date): Promise<void> {
-  const { tenantId, copyId, rows } = copy;
+async function noteMissed(
+  { tenantId, copyId, rows }: CopyScope,
+  resource: string,
+  ids: readonly number[],
+  now: Date,
+): Promise<void> {
   if (ids.length === 0) return;
   await rows(
     `INSERT INTO missed_record AS x (tenant_id, copy_id, resource, crm_id, missed_at)
@@ -302,8 +298,11 @@ async function noteMissed(copy: CopyScope, resource: string, ids: readonly numbe
   );
 }
 
-async function forgetMissed(copy: CopyScope, resource: ListResource, ids: readonly number[]): Promise<void> {
-  const { tenantId, copyId, typed } = copy;
+async function forgetMissed(
+  { tenantId, copyId, typed }: CopyScope,
+  resource: Probed["resource"],
+  ids: readonly number[],
+): Promise<void> {
   if (ids.length === 0) return;
   await typed((orm) => orm.delete(MissedRecordRow, { tenantId, copyId, resource, crmId: Any(ids) }));
 }
@@ -335,7 +334,7 @@ async function countMissed({ tenantId, copyId, rows }: CopyScope, { resource, en
   return count ?? { absent: 0, held: 0 };
 }
 
-/** A part of both rounds through the matched records, from where they stand. */
+/** A part of a round through the matched records, from where it stands. */
 async function probePart(context: RunContext): Promise<void> {
   const { copy, apis, clock, mustPause } = context;
   const where = { tenantId: copy.tenantId, id: copy.copyId };
@@ -344,51 +343,52 @@ async function probePart(context: RunContext): Promise<void> {
   const { probedAt, probeCursor } = present;
   const waitedMs = probedAt ? clock().getTime() - probedAt.getTime() : PARTS_APART_MS;
   if (waitedMs >= 0 && waitedMs < PARTS_APART_MS) return;
-  const nearFrom = new Date(clock().getTime() - NEAR_MS);
-  const [far = "", near = "", before = ""] = (probeCursor ?? "").split("|");
-  const at = { near, far };
-  const ended: (keyof typeof at)[] = [];
-  let [made, hasFailed] = [Number(before), false];
   // A statement of its own, as in the rule of one: it must not wait within a transaction that shares the copy's row.
-  const save = (done?: { probedAt: Date }) =>
-    copy.typed((orm) => orm.update(SyncedCopyRow, where, { ...done, probeCursor: `${at.far}|${at.near}|${made}` }));
-  for (const [round, last] of ROUNDS) {
-    for (;;) {
-      if (mustPause()) return;
-      const next = await nextMatched(copy, at[round], nearFrom, round === "near");
-      if (!next) ended.push(round);
-      if (!next || made >= last) break;
-      const { probed, ids } = next;
-      const isAnswered = await unlessItFails(context, probed, () => look(context, apis.LISTS, probed, ids));
-      hasFailed ||= !isAnswered;
-      at[round] = `${probed.entity}:${isAnswered ? ids.at(-1) : Number.MAX_SAFE_INTEGER}`;
-      made += 1;
-      await save();
+  const save = (change: Partial<SyncedCopyRow>) => copy.typed((orm) => orm.update(SyncedCopyRow, where, change));
+  let [cursor, hasFailed] = [probeCursor, false];
+  for (let requests = 0; requests < REQUESTS_A_PART; requests += 1) {
+    if (mustPause()) return;
+    const next = await nextMatched(copy, cursor);
+    cursor = next?.cursor ?? null;
+    if (!next) break;
+    const { probed, ids } = next;
+    if (!(await unlessItFails(context, probed, () => look(context, apis.LISTS, probed, ids)))) {
+      hasFailed = true;
+      cursor = endOf(probed);
     }
+    await save({ probeCursor: cursor });
   }
-  // Not before: a part that was cut off goes on behind a round that has ended in it.
-  for (const round of ended) at[round] = "";
-  made = 0;
-  await save({ probedAt: new Date(clock().getTime() - (hasFailed ? PARTS_APART_MS - RETRY_MS : 0)) });
+  const doneAt = new Date(clock().getTime() - (hasFailed ? PARTS_APART_MS - RETRY_MS : 0));
+  await save({ probedAt: doneAt, probeCursor: cursor });
 }
 
-/** The records of one kind that come next, of near meetings or of others alone; null at the end of the round. */
-async function nextMatched(copy: CopyScope, cursor: string, nearFrom: Date, isNear: boolean) {
-  const { tenantId, copyId, rows } = copy;
-  const [entity, after = "0"] = cursor.split(":");
+/** A place in the order of the matched records, as text. */
+const cursorOf = ({ entity }: Pick<Probed, "entity">, id: number) => `${entity}:${id}`;
+const endOf = (probed: Probed) => cursorOf(probed, Number.MAX_SAFE_INTEGER);
+
+/** The records of one kind that come next; null at the end of the round. */
+async function nextMatched(
+  { tenantId, copyId, rows }: CopyScope,
+  cursor: string | null,
+): Promise<{ probed: Probed; ids: number[]; cursor: string } | null> {
+  const [entity = "", after = "0"] = (cursor ?? "").split(":");
   const found = await rows<{ entity: MatchedEntity; id: number }>(
-    `SELECT r.entity, r.crm_id AS id FROM matched_record r JOIN meeting m ON m.tenant_id = $1 AND m.id = r.meeting_id
-     WHERE r.tenant_id = $1 AND r.copy_id = $2 AND (r.entity, r.crm_id) > ($3::text, $4::bigint)
-     GROUP BY 1, 2 HAVING (max(m.starts_at) >= $5) = $6 ORDER BY 1, 2 LIMIT ${MAX_IDS}`,
-    [tenantId, copyId, entity, after, nearFrom, isNear],
+    `SELECT DISTINCT entity, crm_id AS id FROM matched_record
+     WHERE tenant_id = $1 AND copy_id = $2 AND (entity, crm_id) > ($3::text, $4::bigint) ORDER BY entity, crm_id LIMIT ${MAX_IDS}`,
+    [tenantId, copyId, entity, after],
     { entity: "text", id: "number" },
   );
   const probed = PROBED.find((kind) => kind.entity === found[0]?.entity);
-  return probed ? { probed, ids: found.flatMap(({ entity, id }) => (entity === probed.entity ? id : [])) } : null;
+  if (!probed) return null;
+  const ids = found.filter((record) => record.entity === probed.entity).map(({ id }) => id);
+  return { probed, ids, cursor: cursorOf(probed, ids.at(-1) ?? 0) };
 }
 
-async function matchedOf(copy: CopyScope, entity: MatchedEntity, meetingId: string): Promise<number[]> {
-  const { tenantId, copyId, rows } = copy;
+async function matchedOf(
+  { tenantId, copyId, rows }: CopyScope,
+  entity: MatchedEntity,
+  meetingId: string,
+): Promise<number[]> {
   const found = await rows<{ id: number }>(
     `SELECT crm_id AS id FROM matched_record
      WHERE tenant_id = $1 AND copy_id = $2 AND meeting_id = $3 AND entity = $4 ORDER BY crm_id LIMIT ${MAX_IDS}`,

@@ -67,7 +67,7 @@ const named = (entity: MatchedEntity, column: string) => `EXISTS (SELECT 1 FROM 
   WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.entity = '${entity}' AND m.crm_id = d.${column})`;
 const MATCHED = `(${named("DEAL", "crm_id")} OR ${named("PERSON", "person_id")} OR ${named("ORGANIZATION", "organization_id")})`;
 /** An answer of a time that has not come is of a clock that was wrong. Each is a range of its index; both at once would be none. */
-const STALE = ["d.participants_asked_at < $8", "d.participants_asked_at > $5"];
+const STALE = ["d.participants_asked_at < $8", "d.participants_asked_at > $5 AND d.participants_asked_at >= $8"];
 const AGAIN = `${OF_COPY} AND NOT d.participants_due AND d.participants_count IS DISTINCT FROM 0
   AND NOT ($7 AND ${TOLD}) AND (d.status = 'open' OR ${CLOSED} >= $6 OR ${MATCHED})`;
 const SHOWN = `d.crm_id AS "dealId", d.person_id AS "personId", d.organization_id AS "organizationId",
@@ -235,7 +235,7 @@ async function nextOfMeetings(
   most: number,
 ): Promise<ReadDeal[]> {
   const { tenantId, copyId, rows } = copy;
-  if (!(await isAnyDealDue(copy, mark, `${FIRST} AND ${MATCHED}`))) return [];
+  if (meetings.length === 0 || !(await isAnyDealDue(copy, mark, `${FIRST} AND ${MATCHED}`))) return [];
   for (; meetings.length > 0; meetings.splice(0, MEETINGS_AT_ONCE)) {
     const nearest = meetings.slice(0, MEETINGS_AT_ONCE);
     const matched = await rows<{ entity: MatchedEntity; id: number; meetingId: string }>(

@@ -111,8 +111,8 @@ async function* askGroup(
     if (turn) most -= deals.length;
     const { holds } = walk.rule;
     const outcome = yield* askInParts(context, api, walk, deals);
-    // Those that have failed before say nothing of the others.
-    if (outcome === "HOPELESS" && group === "FAILED") break;
+    // What was refused for those before says nothing of the others.
+    if (outcome === "REFUSED" && group === "FAILED") break;
     if (outcome !== "ASKED") return "OVER";
     if (walk.rule.holds && !holds) yield* derive(context, walk);
   }
@@ -132,12 +132,12 @@ async function* askInParts(
   api: CrmApi,
   walk: Walk,
   deals: readonly QueuedDeal[],
-): AsyncGenerator<StepChange & { isLast: boolean }, "ASKED" | "HOPELESS" | "OVER"> {
+): AsyncGenerator<StepChange & { isLast: boolean }, "ASKED" | "REFUSED" | "OVER"> {
   const { holds, refuted } = walk.rule;
   const fewest = Math.min(context.concurrency, PART);
   const lanes = lanesOf(context);
   const asked: Promise<Answers>[] = [];
-  let [from, isHopeless] = [0, false];
+  let [from, isHopeless, isRefused] = [0, false, true];
   const begin = () => {
     const isSameRule = walk.rule.holds === holds && walk.rule.refuted === refuted;
     if (from >= deals.length || !isSameRule || !mayGoOn(context, lanes)) return;
@@ -151,6 +151,7 @@ async function* askInParts(
       const answers = await part;
       isHopeless = answers.known.length === 0 && (isHopeless || answers.failures.length >= fewest);
       if (isHopeless) lanes.isClosed = true;
+      isRefused &&= answers.failures.every(({ error: { code } }) => code === "REFUSED" || code === "NOT_FOUND");
       yield { ...(await commitAnswers(context, api, walk, answers)), isLast: false };
       begin();
     }
@@ -160,7 +161,8 @@ async function* askInParts(
     await Promise.all(asked);
   }
   if (isOver(lanes)) return "OVER";
-  return isHopeless ? "HOPELESS" : "ASKED";
+  if (!isHopeless) return "ASKED";
+  return isRefused ? "REFUSED" : "OVER";
 }
 
 const mayGoOn = ({ mustPause }: RunContext, { ending, isClosed }: Lanes) =>

@@ -192,8 +192,9 @@ export class Writing<Row extends WriteReceipt> {
     { inputHash, idempotencyKey }: Intent,
   ): Promise<Outcome<Row[], "IDEMPOTENCY_KEY_REUSED" | "NOT_CONNECTED">> {
     const [first] = receipts;
-    const now = first && isSending(receipts) ? await this.#ended(first, idempotencyKey) : receipts;
-    if (first?.inputHash !== inputHash) return KEY_REUSED;
+    const ended = first && isSending(receipts) ? this.#ended(first, idempotencyKey) : Promise.resolve(receipts);
+    if (first?.inputHash !== inputHash) return ended.then(() => KEY_REUSED).catch(() => KEY_REUSED);
+    const now = await ended;
     return now.length > 0 ? accepted(now) : RECEIPT_GONE;
   }
 

@@ -1,4 +1,3 @@
-import { DAY_MS } from "../../src/platform/clock";
 import { connect, dataOf, type EndedRun, recordMeeting, syncEnds } from "../support/stories";
 import { useService } from "../support/world";
 
@@ -194,41 +193,4 @@ test("matched records are asked for by a hundred ids, once a day", async () => {
   passMinutes(60);
   await sync(as);
   expect(probes()).toEqual([]);
-});
-
-// Seen red with one round through all of them: what is met tomorrow waited for what was met years ago. And with a part that,
-// where it goes on, began anew the round that had ended in it, or had another hundred requests.
-test("of many matched records those of meetings to come and of 30 days are asked for first, the others by turns, and none twice", async () => {
-  const as = { tenant: "many meetings" };
-  const all = Array.from({ length: 10_400 }, () => simulator.control.add("organization", { name: "Met" }));
-  await connect(service, simulator, as);
-  await syncEnds(service, as);
-  const near = all.filter((_, index) => index % 5 > 0);
-  const far = all.filter((_, index) => index % 5 === 0);
-  const met = { 28: near.slice(0, 5_000), [-20]: near.slice(5_000), [-40]: all };
-  for (const [days, ids] of Object.entries(met)) {
-    const startsAt = new Date(clock().getTime() + Number(days) * DAY_MS).toISOString();
-    const externalId = `of ${days} days`;
-    await recordMeeting(service, ["nobody@unknown.example"], { startsAt, externalId }, as);
-    await database.query(
-      `INSERT INTO matched_record SELECT tenant_id, copy_id, 'ORGANIZATION', unnest($2::bigint[]), m.id
-       FROM connection JOIN meeting m USING (tenant_id) WHERE m.external_id = $1`,
-      [externalId, ids],
-    );
-  }
-  const asked = async (cursor?: string) => {
-    if (cursor) await database.query("UPDATE synced_copy SET probe_cursor = $1", [cursor]);
-    passMinutes(A_DAY);
-    await sync(as);
-    return probes().flatMap(({ query }) => query.ids?.split(",").map(Number) ?? []);
-  };
-  // As an earlier version has left it.
-  expect(await asked(`ORGANIZATION:${far[49]}`)).toEqual([...near.slice(0, 8_000), ...far.slice(50, 2_050)]);
-  expect(await asked()).toEqual([...near.slice(8_000), ...far.slice(2_050)]);
-  const left = database.query("SELECT probe_cursor FROM synced_copy ORDER BY probed_at DESC LIMIT 1");
-  expect(await left).toEqual([{ probe_cursor: "||0" }]);
-  // As parts have left it that were cut off behind the round of what is near.
-  const ended = `ORGANIZATION:${near.at(-1)}`;
-  expect(await asked(`ORGANIZATION:${far[1_849]}|${ended}|40`)).toEqual(far.slice(1_850));
-  expect(await asked(`ORGANIZATION:${far[49]}|${ended}|98`)).toEqual(far.slice(50, 250));
 });

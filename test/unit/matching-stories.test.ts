@@ -299,7 +299,7 @@ describe("what was chosen, and what was written", () => {
       "recorded again with other people while its participants cannot be read: no note goes there by a guess",
       `${TWO}; D1 of Zoe unasked; D2 of Ada; written D1 for ${OTHER}`,
       "choose D1 D2",
-      "The deal for which something was written was others', and who takes part in it is still to be read; then it is matched again.",
+      "The deal for which something was written was others', and who takes part in it is still to be read.",
     ],
     [
       "recorded again for another time, with the same people",

@@ -172,7 +172,7 @@ function candidatesWith({ candidates }: DealMatch, { dealId, written }: ChoiceFa
 
 /** Others attend by now, of whom it is not known yet whether they lead to the deal. */
 const inDoubt = (match: DealMatch, choice: ChoiceFact): DealMatch => ({
-  ...none(`${whichOf(choice)} was others', and who takes part in it is still to be read; then it is matched again.`),
+  ...none(`${whichOf(choice)} was others', and who takes part in it is still to be read.`),
   status: "NEEDS_CHOICE",
   candidates: candidatesWith(match, choice),
 });
