@@ -1,22 +1,22 @@
+import { KeepOut } from "../../src/connections/keep-out";
 import { Database, reachOf } from "../../src/database/database";
-import { eraseTenant } from "../../src/operator/erasure";
+import { erasePerson, eraseTenant } from "../../src/operator/erasure";
 import { systemClock } from "../../src/platform/clock";
+import { Keyring } from "../../src/platform/keyring";
 import { createLogger } from "../../src/platform/logger";
 import { hasTriggers } from "../support/database";
-import { connect, noJobIsDue, recordMeeting, until } from "../support/stories";
+import { connect, dataOf, noJobIsDue, recordMeeting, syncEnds, until } from "../support/stories";
 import { rowsOfTenant } from "../support/tenants";
 import { useService } from "../support/world";
 
-const { simulator, database, service } = useService({ deals: 20 });
+const { world, simulator, database, service } = useService({ deals: 20 });
 
-async function erase(tenantId: number): Promise<number> {
-  const parts = {
-    database: new Database(database.dataSource, { reach: await reachOf(database.dataSource) }),
-    clock: systemClock,
-    logger: createLogger("silent"),
-  };
-  return eraseTenant(parts, tenantId, new AbortController().signal);
-}
+const partsOf = async () => ({
+  database: new Database(database.dataSource, { reach: await reachOf(database.dataSource) }),
+  clock: systemClock,
+  logger: createLogger("silent"),
+});
+const erase = async (tenantId: number) => eraseTenant(await partsOf(), tenantId, new AbortController().signal);
 
 // Seen red: it was told as erased, and what was connected meanwhile stayed. At other moments a foreign key ended the erasure, and
 // a live copy that no connection had was left: from then on each connect was an error of ours.
@@ -71,3 +71,24 @@ test.each([
     expect(await erase(tenantId)).toBe(1);
   },
 );
+
+// Seen red: for whom the deal is kept was forgotten, so the others were taken for them, and a note would have gone to it.
+test("the erasure of one who attends leaves a deal in doubt that was others'", async () => {
+  const as = { tenant: "in-doubt" };
+  const { email, dealId } = simulator.company.stories.singleDeal;
+  await connect(service, simulator, as);
+  await syncEnds(service, as);
+  const { id } = await recordMeeting(service, [email], { externalId: "in-doubt" }, as);
+  const match = "query ($id: ID!) { meeting(id: $id) { match { status deal { id } } } }";
+  type Shown = { meeting: { match: { status: string; deal: { id: string } | null } } };
+  const shown = async () => dataOf(await service.ask<Shown>(match, { id }, as)).meeting.match;
+  const choose = "mutation ($id: ID!, $deal: ID!) { chooseDeal(meetingId: $id, dealId: $deal) { __typename } }";
+  dataOf(await service.ask(choose, { id, deal: (await shown()).deal?.id }, as));
+  await database.query("UPDATE deal SET participants_due = true WHERE crm_id = $1", [dealId]);
+  const others = ["zoe@elsewhere.example", "yan@elsewhere.example"];
+  await recordMeeting(service, others, { externalId: "in-doubt" }, as);
+  expect(await shown()).toEqual({ status: "NEEDS_CHOICE", deal: null });
+  const keepOut = new KeepOut(new Keyring(world.config.encryptionKeys));
+  await erasePerson({ ...(await partsOf()), keepOut }, await database.tenantId(as.tenant), others[0] ?? "", false);
+  expect(await shown()).toEqual({ status: "NEEDS_CHOICE", deal: null });
+});
