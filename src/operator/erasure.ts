@@ -52,6 +52,7 @@ export async function erasePerson(
   await dropRejected(scope, patterns);
   // Before texts: what is settled meanwhile takes its value away by itself.
   const { receipts, unsettled } = await reduceReceipts(scope, person.targets, patterns, clock());
+  await scope.rows(KEPT_FOR_OTHERS, [tenantId, person.meetingIds, [...person.mailboxes]]);
   let texts = 0;
   for (const { copyId, crmId } of person.records) texts += await eraseTexts(scope, copyId, crmId);
   for (const one of textsOf(database)) for (const pair of patterns) texts += await eraseMentions(scope, one, pair);
@@ -115,8 +116,9 @@ async function eraseUsers({ tenantId, typed }: TenantScope, { users, hasAuthoriz
   for (const user of users) await typed((orm) => orm.update(CrmUserRow, { tenantId, ...user }, erased));
 }
 
+/** A deal is kept for the others for whom it was, or for want of them those who are left. Before texts: who had left stays one of them. */
 const KEPT_FOR_OTHERS = `UPDATE meeting_match SET last_deal = jsonb_set(last_deal, '{people}', to_jsonb(ARRAY (SELECT one
-  FROM jsonb_array_elements_text(last_deal -> 'people') AS one WHERE one <> ALL ($3)))) WHERE tenant_id = $1 AND meeting_id = $2`;
+  FROM jsonb_array_elements_text(last_deal -> 'people') AS one WHERE one <> ALL ($3)))) WHERE tenant_id = $1 AND meeting_id = ANY ($2)`;
 type Leaving = Pick<Person, "mailboxes">;
 /** The meeting goes on without the attendee, as its invitation called him: matched again, and what hangs on it judged again. */
 function leaveMeeting({ clock }: ErasingParts, scope: TenantScope, person: Leaving, meetingId: string): Promise<void> {
@@ -130,8 +132,6 @@ function leaveMeeting({ clock }: ErasingParts, scope: TenantScope, person: Leavi
     row.title = withoutMentions(row.title, [], names);
     const changed = { title: row.title, searchText: searchTextOf(row.title, attendees) };
     await held.typed((orm) => orm.update(MeetingRow, { tenantId: row.tenantId, id: row.id }, changed));
-    // Its deal is kept for the others for whom it was, or for want of them those who are left.
-    if (gone.length > 0) await held.rows(KEPT_FOR_OTHERS, [row.tenantId, row.id, [ERASED, ...person.mailboxes]]);
     await matchMeetings(held, [{ row, attendees }], clock(), "SYNCED");
   });
 }

@@ -126,7 +126,7 @@ const syncMetrics = (registers: Registry[]): SyncMetrics => ({
   }),
   syncRecords: new Counter({
     name: "sync_records_total",
-    help: "Records of committed pages: written, unchanged, removed, and rejected where it was not known.",
+    help: "Records of committed pages: written, unchanged, removed, rejected.",
     labelNames: ["resource", "outcome"],
     registers,
   }),

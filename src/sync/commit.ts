@@ -209,8 +209,8 @@ export async function judged<T extends Pick<Written, "touched" | "left" | "gone"
 }
 
 export function count({ metrics }: RunContext, resource: SyncResource, change: StepChange): void {
-  const { written, unchanged, removed } = change;
-  for (const [outcome, number] of Object.entries({ written, unchanged, removed })) {
+  const { written, unchanged, removed, rejected } = change;
+  for (const [outcome, number] of Object.entries({ written, unchanged, removed, rejected })) {
     metrics?.syncRecords.inc({ resource, outcome }, number);
   }
 }

@@ -138,15 +138,15 @@ export function gapOf(resource: SyncResource, error: CrmError): FoundGap {
 /** One whole walk may skip a record by a glitch: rather a gap for too long than a hole that nobody sees. */
 const SHOWN_WITHIN_MS = 3 * DAY_MS;
 
-/** Keeps what could not be read of a page, with the reason; what is readable now is not missing any more. @returns how many are new */
+/** Keeps what could not be read of a page, with the reason; what is readable now is not missing any more. */
 export async function keepAside(
   { tenantId, copyId, rows }: CopyScope,
   resource: SyncResource,
   { records, rejected }: CrmPage<{ id: number }>,
   now: Date,
-): Promise<number> {
+): Promise<void> {
   const lastOfEachKey = [...new Map(rejected.map((record) => [record.key, record])).values()];
-  const kept = await rows<{ isNew: boolean }>(
+  await rows(
     `WITH mended AS (
        DELETE FROM rejected_record x
        WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.resource = $3 AND x.record_key = ANY ($4::text[])
@@ -155,12 +155,9 @@ export async function keepAside(
      SELECT $1, $2, $3, r.key, r.reason, coalesce(r.payload, 'null'), substring(r.payload ->> 'deal_id' FROM '^[0-9]{1,18}$')::bigint, $6, $6
      FROM jsonb_to_recordset($5::jsonb) AS r (key text, reason text, payload jsonb)
      ON CONFLICT (tenant_id, copy_id, resource, record_key)
-     DO UPDATE SET reason = EXCLUDED.reason, payload = EXCLUDED.payload, deal_id = EXCLUDED.deal_id, seen_at = EXCLUDED.seen_at
-     RETURNING x.xmax = 0 AS "isNew"`,
+     DO UPDATE SET reason = EXCLUDED.reason, payload = EXCLUDED.payload, deal_id = EXCLUDED.deal_id, seen_at = EXCLUDED.seen_at`,
     [tenantId, copyId, resource, records.map(({ id }) => id), jsonRows(lastOfEachKey), now],
-    { isNew: "flag" },
   );
-  return kept.filter(({ isNew }) => isNew).length;
 }
 
 /** The whole list was shown since `beganAt`: what could not be read before, and was not shown for long, is gone from the CRM. */

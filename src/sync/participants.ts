@@ -85,9 +85,12 @@ export async function* askParticipants(context: RunContext, step: SyncStepRow): 
   if (isAnyDue) yield* derive(context, walk);
   const asked = isAnyDue ? await countDue(copy, walk.mark, await context.left("PARTICIPANTS")) : 0;
   await setStepState(copy, run, "DEAL_PARTICIPANTS", "RUNNING", { expected: step.fetched + asked });
+  let first = LOOKED_UP;
   for (const group of GROUPS.filter((one) => isAnyDue || one === "AGAIN")) {
-    const outcome = yield* askGroup(context, walk, group);
-    if (outcome !== "ASKED") return yield { ...NO_CHANGE, isLast: outcome === "OVER" };
+    const outcome = yield* askGroup(context, walk, group, first);
+    if (outcome === "OVER" || outcome === "PAUSED") return yield { ...NO_CHANGE, isLast: outcome === "OVER" };
+    // Of what is known as few as show whether anything can be read: what cannot is no longer known.
+    if (outcome === "REFUSED") first = fewestOf(context);
   }
   yield { ...NO_CHANGE, isLast: true };
 }
@@ -96,15 +99,16 @@ async function* askGroup(
   context: RunContext,
   walk: Walk,
   group: (typeof GROUPS)[number],
-): AsyncGenerator<StepChange & { isLast: boolean }, "ASKED" | "OVER" | "PAUSED"> {
+  first: number,
+): AsyncGenerator<StepChange & { isLast: boolean }, "ASKED" | "REFUSED" | "OVER" | "PAUSED"> {
   const { run, copy, clock, mustPause } = context;
   const meetings = group === "OF_MEETINGS" ? await nearestMeetings(copy, clock()) : [];
   const queue = () => ({ mark: walk.mark, now: clock(), ruleOfOne: walk.rule.holds, meetings });
   const turn = group === "AGAIN" ? await planTurn(copy, queue(), run.kind, await context.left("PARTICIPANTS")) : null;
-  for (let most = turn?.most ?? LOOKED_UP; ; ) {
+  for (let [most, atOnce] = [turn?.most ?? LOOKED_UP, first]; ; atOnce = LOOKED_UP) {
     if (mustPause()) return "PAUSED";
     const { api, carried } = await payerOf(context, group);
-    const size = Math.min(LOOKED_UP, most, carried);
+    const size = Math.min(atOnce, most, carried);
     const deals =
       size > 0 ? await nextDeals(copy, group, { ...queue(), againBefore: turn?.before ?? walk.mark }, size) : [];
     if (deals.length === 0) break;
@@ -112,7 +116,7 @@ async function* askGroup(
     const { holds } = walk.rule;
     const outcome = yield* askInParts(context, api, walk, deals);
     // What was refused for those before says nothing of the others.
-    if (outcome === "REFUSED" && group === "FAILED") break;
+    if (outcome === "REFUSED" && group === "FAILED") return outcome;
     if (outcome !== "ASKED") return "OVER";
     if (walk.rule.holds && !holds) yield* derive(context, walk);
   }
@@ -134,7 +138,7 @@ async function* askInParts(
   deals: readonly QueuedDeal[],
 ): AsyncGenerator<StepChange & { isLast: boolean }, "ASKED" | "REFUSED" | "OVER"> {
   const { holds, refuted } = walk.rule;
-  const fewest = Math.min(context.concurrency, PART);
+  const fewest = fewestOf(context);
   const lanes = lanesOf(context);
   const asked: Promise<Answers>[] = [];
   let [from, isHopeless, isRefused] = [0, false, true];
@@ -164,6 +168,9 @@ async function* askInParts(
   if (!isHopeless) return "ASKED";
   return isRefused ? "REFUSED" : "OVER";
 }
+
+/** So many that fail, with none that does not, say that nothing can be read. */
+const fewestOf = ({ concurrency }: RunContext) => Math.min(concurrency, PART);
 
 const mayGoOn = ({ mustPause }: RunContext, { ending, isClosed }: Lanes) =>
   ending === null && !isClosed && !mustPause();

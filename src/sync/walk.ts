@@ -151,8 +151,7 @@ async function commitPage(
     const stored = await storable(keepOut, copy, resource, page);
     const leaving = stored.records.filter(isDeleted).map(({ id }) => id);
     const { ids, removed } = await judged(context, copy, resource, leaving, () => stored.write(copy, clock()));
-    const mayChange = page.rejected.length > 0 || state.hasRejected;
-    const newlyRejected = mayChange ? await keepAside(copy, resource, stored, clock()) : 0;
+    if (page.rejected.length > 0 || state.hasRejected) await keepAside(copy, resource, stored, clock());
     const changed = new Set(ids);
     await noteUnknownNames(
       copy,
@@ -171,15 +170,13 @@ async function commitPage(
     if (place) await movePass(copy, run, { ...pass, ...place }, written);
     const end = { ...pass, beganAt: beganAt(pass, page) };
     const read = place ? state.list : await endPass(copy, run, state, end, written, clock());
-    return { ...written, place, list: read, ended: place === null, newlyRejected };
+    return { ...written, place, list: read, ended: place === null };
   });
-  const { place, list, newlyRejected, ...counted } = change;
+  const { place, list, ...counted } = change;
   if (page.rejected.length > 0) state.hasRejected = true;
   if (place) Object.assign(pass, place, { isStored: true });
   else leavePass(state, pass, list);
   count(context, resource, counted);
-  // What is known to be unreadable is so at each reading, and no news.
-  context.metrics?.syncRecords.inc({ resource, outcome: "rejected" }, newlyRejected);
   return counted;
 }
 

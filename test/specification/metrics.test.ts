@@ -102,22 +102,6 @@ test("a first list that does not end is told by how long it goes on, beside the 
   expect(await goesOn()).toBe(0);
 });
 
-// Seen red: one that was known was counted at each reading, and told of for good.
-test("a record that cannot be read is counted once, and not at each reading", async () => {
-  const body = JSON.stringify({ success: true, data: [{ id: 7, name: 7 }], additional_data: { next_cursor: null } });
-  const rejected = () => metric('sync_records_total{resource="STAGES",outcome="rejected"}');
-  const before = await rejected();
-  const mend = simulator.control.fail({
-    match: /\/stages$/,
-    with: { status: 200, body, contentType: "application/json" },
-  });
-  for (let reading = 0; reading < 2; reading += 1) {
-    await syncAgain(service, database, { tenant: "acme", role: "owner" });
-    expect(await rejected()).toBe(before + 1);
-  }
-  mend();
-});
-
 // Seen red: of two workers one was counted as none.
 test("doctor counts each process as a worker, which it cannot tell", async () => {
   const listener = new Client({

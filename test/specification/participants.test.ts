@@ -211,6 +211,14 @@ test("however many have failed before, the others are asked", async () => {
   await sync(as, "RECONCILE");
   expect(asked().filter((id) => failing.includes(id)).length).toBeGreaterThanOrEqual(25);
   expect(asked()).toContain(swapped);
+  // Seen red with a whole look-up: each run would have lost fifty that are known.
+  simulator.control.fail({ match: PARTICIPANTS, with: { status: 403, body: {} } });
+  passDays(1);
+  simulator.log.clear();
+  await sync(as, "RECONCILE");
+  const known = asked().filter((id) => !failing.includes(id));
+  expect([known.length > 0, known.length <= 8]).toEqual([true, true]);
+  simulator.control.clearFaults();
 });
 
 test("where no deal at all can be read the asking ends after one batch, and the run says what is missing", async () => {
