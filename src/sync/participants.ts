@@ -253,12 +253,13 @@ export async function commitAnswers(
   const oddOnes = walk.rule.refuted ? [] : odd(answers.known);
   const shown = await readAgain(context, api, oddOnes);
   if (isRefutedBy(oddOnes, shown)) await refuteRule(copy);
+  const known = notOvertaken(answers.known, shown);
   const change = await commitPiece(context, "DEAL_PARTICIPANTS", async (inner) => {
     const again = await judged(context, inner, "DEALS", [], () => writeDeals(shown, 0)(inner, context.clock()));
-    const answered = await writeAnswers(context, inner, answers, walk.mark);
+    const answered = await writeAnswers(context, inner, { ...answers, known }, walk.mark);
     return { ...answered, written: answered.written + again.ids.length, removed: answered.removed + again.removed };
   });
-  if (!walk.rule.refuted) walk.rule = await confirmRule(copy, agreeing(answers.known));
+  if (!walk.rule.refuted) walk.rule = await confirmRule(copy, agreeing(known));
   return change;
 }
 
@@ -276,6 +277,15 @@ async function readAgain(
     logger.warn({ code: error.code, ...error.detail }, "deals with an odd participant could not be read again");
     return [];
   }
+}
+
+/** Without those whose deals by now say another number than they did, and than was answered: the answer may be the older. */
+function notOvertaken(known: Answers["known"], shown: readonly CrmDeal[]): Answers["known"] {
+  const now = new Map(shown.map(({ id, participantsCount }) => [id, participantsCount]));
+  return known.filter(({ dealId, count, personIds }) => {
+    const said = now.get(dealId) ?? null;
+    return said === null || said === count || said === personIds.length;
+  });
 }
 
 const GAP_MESSAGE = `The participants of some deals could not be read; what is shown may be older. A later sync asks again${IF_PLANNED}`;

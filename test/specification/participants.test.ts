@@ -331,6 +331,30 @@ describe("the rule of one", () => {
     await isExact("lonely");
   });
 
+  // Seen red: the answer was stored behind what the deal says by now, and nothing ever asked again.
+  test("a deal that is emptied between its answer and the look at it is left with nobody", async () => {
+    const { control } = simulator;
+    const [person, other] = [somebody("Alone"), somebody("Other")];
+    let id = dealWith([person]);
+    while (id % 50 !== 0) id = dealWith([person]);
+    const empty = () => {
+      control.setParticipants(id, []);
+      control.change("deal", id, { title: "Emptied" });
+    };
+    const change = () => {
+      control.setParticipants(id, [other.id]);
+      control.fail({ match: /^\/api\/v2\/deals$/, times: 1, with: { kind: "meanwhile", act: empty } });
+    };
+    control.fail({
+      match: `/api/v1/deals/${id}/participants`,
+      times: 1,
+      with: { kind: "meanwhile", act: change },
+    });
+    passDays(0.01);
+    await sync(as);
+    await isExact("lonely");
+  });
+
   test("one exception ends it for ever, and every deal that was not asked is", async () => {
     let id = dealWith([somebody("Alone")]);
     while (id % 50 !== 0) id = dealWith([somebody("Alone")]);
