@@ -70,6 +70,8 @@ export const lanesOf = ({ concurrency }: RunContext): Lanes => ({
 });
 
 type Progress = AsyncGenerator<StepChange & { isLast: boolean }>;
+/** How the asking of some deals ends. REFUSED: of none it was told who takes part; OVER: nor is it of others in this run. */
+type Asking = "ASKED" | "REFUSED" | "OVER";
 
 /**
  * Asks who takes part in deals, the important ones first, a batch a commit and each deal once in a run, until all that
@@ -100,7 +102,7 @@ async function* askGroup(
   walk: Walk,
   group: (typeof GROUPS)[number],
   first: number,
-): AsyncGenerator<StepChange & { isLast: boolean }, "ASKED" | "REFUSED" | "OVER" | "PAUSED"> {
+): AsyncGenerator<StepChange & { isLast: boolean }, Asking | "PAUSED"> {
   const { run, copy, clock, mustPause } = context;
   const meetings = group === "OF_MEETINGS" ? await nearestMeetings(copy, clock()) : [];
   const queue = () => ({ mark: walk.mark, now: clock(), ruleOfOne: walk.rule.holds, meetings });
@@ -136,7 +138,7 @@ async function* askInParts(
   api: CrmApi,
   walk: Walk,
   deals: readonly QueuedDeal[],
-): AsyncGenerator<StepChange & { isLast: boolean }, "ASKED" | "REFUSED" | "OVER"> {
+): AsyncGenerator<StepChange & { isLast: boolean }, Asking> {
   const { holds, refuted } = walk.rule;
   const fewest = fewestOf(context);
   const lanes = lanesOf(context);

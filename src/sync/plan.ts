@@ -16,7 +16,7 @@ const LONGEST_REST_MS = DAY_MS;
 
 /** Small lists that seldom change, and that the CRM only tells whole. */
 export const SLOW: ReadonlySet<SyncResource> = new Set(["USERS", "PIPELINES", "STAGES"]);
-const SLOW_MS = 4 * HOUR_MS;
+export const SLOW_MS = 4 * HOUR_MS;
 /** They name each other, so they are read together: a new deal without its person would be of nobody. */
 export const TOGETHER: readonly ListResource[] = ["ORGANIZATIONS", "PERSONS", "DEALS"];
 const READ: readonly ListResource[] = ["USERS", "PIPELINES", "STAGES", ...TOGETHER, "ACTIVITIES", "NOTES"];

@@ -6,7 +6,7 @@ import { MAIN_LISTS, SyncListRow, SyncPassRow } from "../entities/sync-list";
 import { SYNC_RESOURCES, type SyncKind, type SyncResource, SyncRunRow } from "../entities/sync-run";
 import { isRemovable } from "./lists";
 import { askWhole, makeLists } from "./passes";
-import { type Lists, REFRESH_AFTER_MS, REFRESH_BEFORE_MS, SLOW } from "./plan";
+import { type Lists, REFRESH_AFTER_MS, REFRESH_BEFORE_MS, SLOW, SLOW_MS } from "./plan";
 import { enqueueSync } from "./runs";
 
 /** What is read anew before a meeting; its records are asked for by their ids besides. */
@@ -178,18 +178,18 @@ export interface Freshness {
 }
 
 /**
- * Of all working connections. A list that is read every four hours counts as so much younger. Who authorizes again begins anew: what
+ * Of all working connections. A slow list counts as so much younger as it waits. Who authorizes again begins anew: what
  * is old in such a copy is no fault of the sync, nor is what a company's closed account keeps from it.
  */
 export async function readFreshness(database: Database): Promise<Freshness | null> {
   const [freshness] = await database.acrossTenants<Freshness>(
-    `SELECT extract(epoch FROM now() - min(l.watermark + CASE WHEN l.resource = ANY ($2) THEN interval '4 hours' ELSE interval '0' END)
+    `SELECT extract(epoch FROM now() - min(l.watermark + CASE WHEN l.resource = ANY ($2) THEN $3 ELSE 0 END * interval '1 ms')
          FILTER (WHERE c.next_sync_at IS NOT NULL))::float8 AS "oldestSeconds",
        coalesce(extract(epoch FROM now() - min(c.connected_at) FILTER (WHERE l.watermark IS NULL AND l.resource = ANY ($1))), 0)::float8 AS "firstSeconds"
      FROM sync_list l JOIN connection c ON c.tenant_id = l.tenant_id AND c.copy_id = l.copy_id
      WHERE c.state = 'CONNECTED' AND c.trouble_code IS DISTINCT FROM 'CRM_ACCOUNT_CLOSED'
        AND l.resource = ANY ($1 || $2)`,
-    [MAIN_LISTS, [...SLOW]],
+    [MAIN_LISTS, [...SLOW], SLOW_MS],
     { oldestSeconds: "number", firstSeconds: "number" },
   );
   return freshness ?? null;

@@ -183,21 +183,22 @@ export class Writing<Row extends WriteReceipt> {
     }
   }
 
-  /**
-   * The same answer as the caller's who sends; where that takes too long, what is known now. All who wait look together, also who
-   * has another input: what is sent instead, under another key, comes after it.
-   */
+  /** As the caller's who sends; where that takes too long, what is known now. Who has another input waits too: what is sent instead comes after it. */
   async #again(
     receipts: Row[],
     { inputHash, idempotencyKey }: Intent,
   ): Promise<Outcome<Row[], "IDEMPOTENCY_KEY_REUSED" | "NOT_CONNECTED">> {
     const [first] = receipts;
-    const ended = first && isSending(receipts) ? this.#ended(first, idempotencyKey) : Promise.resolve(receipts);
-    if (first?.inputHash !== inputHash) return ended.then(() => KEY_REUSED).catch(() => KEY_REUSED);
+    const ended = first && isSending(receipts) ? this.#ended(first, idempotencyKey) : receipts;
+    if (first?.inputHash !== inputHash) {
+      await Promise.allSettled([ended]);
+      return KEY_REUSED;
+    }
     const now = await ended;
     return now.length > 0 ? accepted(now) : RECEIPT_GONE;
   }
 
+  /** All who wait look together. */
   #ended({ id, tenantId }: Row, idempotencyKey: string): Promise<Row[]> {
     const awaited =
       this.#awaited.get(id) ?? this.#poll(tenantId, idempotencyKey).finally(() => this.#awaited.delete(id));

@@ -33,6 +33,14 @@ export interface World {
   nameOf(id: number | null): string;
 }
 
+/** What many cases begin with: two people of one company, and two sellers. */
+export const TWO =
+  "Ada = ada@acme.de (Acme); Bob = bob@acme.de (Acme); user Anna = anna@seller.de; user Uwe = uwe@seller.de";
+/** Both of them with a seller. */
+export const BOTH = "ada@acme.de; bob@acme.de; anna@seller.de";
+/** Somebody for whom a deal was kept, and who does not attend. */
+export const OTHER = "other@elsewhere.example";
+
 const WRITTEN = { rule: "ONLY_CANDIDATE", reason: "It was the only deal then." } as const;
 
 export function world(text: string, attendees: string, owner = "anna@seller.de"): World {

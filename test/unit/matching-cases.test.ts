@@ -1,5 +1,5 @@
 import { normalizeAddress } from "../../src/platform/email-address";
-import { attendeeInWords, dealInWords, matchIn, world } from "../support/matching-world";
+import { attendeeInWords, BOTH, dealInWords, matchIn, TWO, world } from "../support/matching-world";
 
 test.each([
   ["ada@acme.de", "ada@acme.de"],
@@ -173,9 +173,6 @@ test.each([
 test("an owner with free mail has no colleagues there", () => {
   expect(attendeeInWords(world("", "someone@gmail.com", "anna@gmail.com"))).toBe("BUYER -");
 });
-
-const TWO = "Ada = ada@acme.de (Acme); Bob = bob@acme.de (Acme); user Anna = anna@seller.de; user Uwe = uwe@seller.de";
-const BOTH = "ada@acme.de; bob@acme.de; anna@seller.de";
 
 // Which deal a meeting is about: why, what the CRM holds, who attends, the answer.
 test.each([

@@ -1,8 +1,4 @@
-import { dealInWords, world } from "../support/matching-world";
-
-const OTHER = "other@elsewhere.example";
-const TWO = "Ada = ada@acme.de (Acme); Bob = bob@acme.de (Acme); user Anna = anna@seller.de; user Uwe = uwe@seller.de";
-const BOTH = "ada@acme.de; bob@acme.de; anna@seller.de";
+import { BOTH, dealInWords, OTHER, TWO, world } from "../support/matching-world";
 
 // Which deal a meeting is about that is kept: why, what the CRM holds, who attends, the answer.
 test.each([

@@ -1,7 +1,5 @@
-import { attendeeInWords, dealInWords, matchIn, type World, world } from "../support/matching-world";
+import { attendeeInWords, dealInWords, matchIn, OTHER, TWO, type World, world } from "../support/matching-world";
 
-const OTHER = "other@elsewhere.example";
-const TWO = "Ada = ada@acme.de (Acme); Bob = bob@acme.de (Acme); user Anna = anna@seller.de; user Uwe = uwe@seller.de";
 const TWINS = "Eve = eve@acme.de (Acme); Fay = eve@acme.de (Acme)";
 const THREE = `${TWINS}; Gus = eve@acme.de (Acme)`;
 const INFO = "Eve = info@acme.de (Acme); Fay = info@acme.de (Acme)";

@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "react";
+import { useEffect, useEffectEvent } from "react";
 import { type CombinedError, useQuery } from "urql";
 import { type CrmEntity, type MappingFragment, NominatedFieldDocument } from "../api/operations.generated";
 import { fieldKind } from "../ui/field-types";
@@ -33,12 +33,10 @@ function useOptionsOf(entity: CrmEntity, mappings: readonly MappingFragment[]): 
   const field = data?.connection.fields.find(({ key }) => key === mapping?.fieldKey);
   // Of a field that was made since the list was read: read anew, once for each.
   const lacking = isNeeded && data && !field ? mapping.fieldKey : null;
-  const soughtFor = useRef<string | null>(null);
+  const seek = useEffectEvent(reread);
   useEffect(() => {
-    if (lacking === null || soughtFor.current === lacking) return;
-    soughtFor.current = lacking;
-    refresh({ requestPolicy: "network-only" });
-  }, [lacking, refresh]);
+    if (lacking !== null) seek();
+  }, [lacking]);
   if (!isNeeded) return { list: [], error: undefined, reread };
   return { list: error || !field ? null : (field.options ?? []), error, reread };
 }
