@@ -24,12 +24,12 @@ import {
   reservationsOf,
 } from "./commit";
 import { failureOf, gapOf, isListFailure, type RunFailure, RunLostError, recordGaps } from "./failures";
-import { probeMatched, refreshMeeting } from "./gone";
 import { LISTS, type ListResource } from "./lists";
 import { areDealsOfMeetingsDue } from "./participant-queue";
 import { askParticipants } from "./participants";
 import { begunOf, type ListState, passOf, readStates } from "./passes";
 import { type PassKind, PRICE_OF_MEETING, passesOf } from "./plan";
+import { probeMatched, refreshMeeting } from "./probes";
 import { readSteps } from "./run-history";
 import {
   type ClaimedRun,

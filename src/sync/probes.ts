@@ -1,0 +1,266 @@
+import { Any } from "typeorm";
+import { type CrmApi, type CrmPage, MAX_IDS } from "../crm/api";
+import { CrmError } from "../crm/errors";
+import { idsOf } from "../crm/parsing/page";
+import type { CopyScope } from "../database/database";
+import { SyncedCopyRow } from "../entities/connection";
+import type { MatchedEntity } from "../entities/meeting";
+import { MissedRecordRow } from "../entities/sync-list";
+import { HOUR_MS } from "../platform/clock";
+import { commitPiece, judged, type RunContext } from "./commit";
+import { isListFailure, RunLostError } from "./failures";
+import { type Absence, isMuch, seen } from "./gone";
+import { LISTS, storable } from "./lists";
+import { dealsOfMeeting, readRule } from "./participant-queue";
+import { askBatch, commitAnswers, lanesOf } from "./participants";
+import { WALKS_APART_MS } from "./plan";
+import type { StepChange } from "./runs";
+import { isDeleted, removeRecords } from "./writers";
+
+/**
+ * Matched records are asked for by their ids, because the CRM tells of deals alone that they are gone: what is deleted,
+ * merged, archived or no longer shown to the user is left out of the answer. One look that leaves it out proves nothing.
+ */
+const PROBED = [
+  { entity: "DEAL", resource: "DEALS" },
+  { entity: "PERSON", resource: "PERSONS" },
+  { entity: "ORGANIZATION", resource: "ORGANIZATIONS" },
+] as const satisfies { entity: MatchedEntity; resource: keyof typeof LISTS }[];
+type Probed = (typeof PROBED)[number];
+
+/** A round through the matched records goes on in parts, of more than 10,000 records in several. 1,000 tokens. */
+const REQUESTS_A_PART = 100;
+/**
+ * From one part to the next. What vanishes just after it was looked at is to be gone within a day, and the part's run may
+ * come an hour after it is due, and the second look ten minutes after that.
+ */
+const PARTS_APART_MS = 22 * HOUR_MS;
+/** A part that could not be read whole is made again after this. */
+const RETRY_MS = 4 * HOUR_MS;
+/** An answer by ids is one page, or a few where records are large. */
+const MAX_PAGES = 10;
+/** What of a meeting is asked for who takes part: 40 tokens. */
+const DEALS_OF_MEETING = 4;
+
+/** The next part of the matched records, and those again that the CRM left out ten minutes ago or longer. */
+export async function probeMatched(context: RunContext): Promise<void> {
+  for (const probed of PROBED) await unlessItFails(context, probed, () => lookAgain(context, probed));
+  await probePart(context);
+}
+
+/** Brings what a meeting is about up to date: its records by their ids, and who takes part in its likeliest deals. Its lists are the run's. */
+export async function refreshMeeting(context: RunContext, meetingId: string): Promise<void> {
+  const { copy, apis, clock } = context;
+  for (const probed of PROBED) {
+    const ids = await matchedOf(copy, probed.entity, meetingId);
+    if (ids.length > 0) await unlessItFails(context, probed, () => look(context, apis.MEETINGS, probed, ids));
+  }
+  const walk = { mark: clock(), rule: await readRule(copy) };
+  const marks = { mark: walk.mark, ruleOfOne: walk.rule.holds };
+  const deals = await dealsOfMeeting(copy, meetingId, marks, DEALS_OF_MEETING);
+  const lanes = lanesOf(context);
+  const answers = await askBatch(context, apis.MEETINGS, deals, lanes);
+  await commitAnswers(context, apis.MEETINGS, walk, answers);
+  if (lanes.ending) throw lanes.ending;
+}
+
+/** An answer that fails says nothing of any record. @returns whether it did not fail */
+async function unlessItFails(
+  { logger, isStopped }: RunContext,
+  { resource }: Probed,
+  work: () => Promise<void>,
+): Promise<boolean> {
+  try {
+    await work();
+    return true;
+  } catch (error) {
+    if (!isListFailure(error) || isStopped()) throw error;
+    logger.warn({ resource, code: error.code, ...error.detail }, "matched records could not be asked for");
+    return false;
+  }
+}
+
+/** What was left out long enough ago is asked for again. */
+async function lookAgain(context: RunContext, probed: Probed): Promise<void> {
+  const { apis, clock, mustPause } = context;
+  while (!mustPause()) {
+    const ids = await missedBefore(context.copy, probed.resource, longAgo(clock()));
+    if (ids.length === 0) return;
+    await look(context, apis.LISTS, probed, ids);
+  }
+}
+
+const longAgo = (now: Date) => new Date(now.getTime() - WALKS_APART_MS);
+
+/** One request. What it shows is written and no longer missed; what it leaves out twice, long enough apart, is gone. */
+async function look(context: RunContext, api: CrmApi, probed: Probed, ids: readonly number[]): Promise<void> {
+  const { clock } = context;
+  const { resource } = probed;
+  const list = LISTS[resource];
+  const pages = await readByIds(api, resource, ids);
+  const records = pages.flatMap((page) => page.records);
+  const rejected = pages.flatMap((page) => page.rejected);
+  const shown = new Set(pages.flatMap(idsOf));
+  const leftOut = ids.filter((id) => !shown.has(id));
+  const answer = { records, rejected, write: list.ready(records, rejected.length) };
+  const gone = await missedBefore(context.copy, resource, longAgo(clock()), leftOut);
+  if (gone.length > 0) await requireSight(context, probed);
+  await commitPiece(context, resource, async (copy): Promise<StepChange> => {
+    // Who is kept out leaves as well, and is not shown as deleted before this.
+    const stored = await storable(context.keepOut, copy, resource, answer);
+    const deleted = stored.records.filter(isDeleted).map(({ id }) => id);
+    const written = await judged(context, copy, resource, [...deleted, ...gone], async () => {
+      const page = await stored.write(copy, clock());
+      const unchanged = records.length - page.ids.length - page.removed;
+      const removed = page.removed + (await removeRecords(copy, list.entity, gone, clock()));
+      return { ...page, gone: [...page.gone, ...gone], unchanged, removed };
+    });
+    await seen(copy, resource, [...shown]);
+    await forgetMissed(copy, resource, [...shown, ...gone]);
+    const missed = leftOut.filter((id) => !gone.includes(id));
+    await noteMissed(copy, resource, missed, clock());
+    const { ids: changed, unchanged, removed } = written;
+    const counts = { fetched: shown.size, written: changed.length, unchanged, removed, rejected: rejected.length };
+    return { requests: pages.length, ...counts };
+  });
+}
+
+/** Who is shown much less than before may be deactivated, or somebody else, by now. @throws where it is so */
+async function requireSight(context: RunContext, probed: Probed): Promise<void> {
+  const { verify, logger } = context;
+  const absence = await countMissed(context.copy, probed);
+  if (!isMuch(absence)) return;
+  logger.warn({ ...probed, ...absence }, "many matched records were left out of an answer twice");
+  await verify();
+}
+
+async function readByIds(
+  api: CrmApi,
+  resource: Probed["resource"],
+  ids: readonly number[],
+): Promise<CrmPage<{ id: number }>[]> {
+  const pages: CrmPage<{ id: number }>[] = [];
+  for (let cursor: string | null = null; pages.length < MAX_PAGES; ) {
+    const page: CrmPage<{ id: number }> = await LISTS[resource].read(api, { cursor, ids });
+    pages.push(page);
+    if (page.next === null) return pages;
+    cursor = page.next;
+  }
+  throw new CrmError("UNREADABLE", `The CRM's answer to ids of ${resource} does not end.`);
+}
+
+async function noteMissed(
+  { tenantId, copyId, rows }: CopyScope,
+  resource: string,
+  ids: readonly number[],
+  now: Date,
+): Promise<void> {
+  if (ids.length === 0) return;
+  await rows(
+    `INSERT INTO missed_record AS x (tenant_id, copy_id, resource, crm_id, missed_at)
+     SELECT $1, $2, $3, unnest($4::bigint[]), $5::timestamptz
+     ON CONFLICT (tenant_id, copy_id, resource, crm_id) DO UPDATE SET missed_at = EXCLUDED.missed_at
+     WHERE x.missed_at > EXCLUDED.missed_at`,
+    [tenantId, copyId, resource, ids, now],
+  );
+}
+
+async function forgetMissed(
+  { tenantId, copyId, typed }: CopyScope,
+  resource: Probed["resource"],
+  ids: readonly number[],
+): Promise<void> {
+  if (ids.length === 0) return;
+  await typed((orm) => orm.delete(MissedRecordRow, { tenantId, copyId, resource, crmId: Any(ids) }));
+}
+
+/** @param among of these only; all where nothing is said */
+async function missedBefore(
+  { tenantId, copyId, rows }: CopyScope,
+  resource: string,
+  before: Date,
+  among: readonly number[] | null = null,
+): Promise<number[]> {
+  const found = await rows<{ id: number }>(
+    `SELECT crm_id AS id FROM missed_record
+     WHERE tenant_id = $1 AND copy_id = $2 AND resource = $3 AND missed_at <= $4 AND ($5::bigint[] IS NULL OR crm_id = ANY ($5))
+     ORDER BY crm_id LIMIT ${MAX_IDS}`,
+    [tenantId, copyId, resource, before, among],
+    { id: "number" },
+  );
+  return found.map(({ id }) => id);
+}
+
+async function countMissed({ tenantId, copyId, rows }: CopyScope, { resource, entity }: Probed): Promise<Absence> {
+  const [count] = await rows<Absence>(
+    `SELECT (SELECT count(*)::int FROM missed_record WHERE tenant_id = $1 AND copy_id = $2 AND resource = $3) AS absent,
+       (SELECT count(DISTINCT crm_id)::int FROM matched_record WHERE tenant_id = $1 AND copy_id = $2 AND entity = $4) AS held`,
+    [tenantId, copyId, resource, entity],
+    { absent: "number", held: "number" },
+  );
+  return count ?? { absent: 0, held: 0 };
+}
+
+/** A part of a round through the matched records, from where it stands. */
+async function probePart(context: RunContext): Promise<void> {
+  const { copy, apis, clock, mustPause } = context;
+  const where = { tenantId: copy.tenantId, id: copy.copyId };
+  const present = await copy.typed((orm) => orm.findOneBy(SyncedCopyRow, where));
+  if (!present) throw new RunLostError("the copy is purged");
+  const { probedAt, probeCursor } = present;
+  const waitedMs = probedAt ? clock().getTime() - probedAt.getTime() : PARTS_APART_MS;
+  if (waitedMs >= 0 && waitedMs < PARTS_APART_MS) return;
+  // A statement of its own, as in the rule of one: it must not wait within a transaction that shares the copy's row.
+  const save = (change: Partial<SyncedCopyRow>) => copy.typed((orm) => orm.update(SyncedCopyRow, where, change));
+  let [cursor, hasFailed] = [probeCursor, false];
+  for (let requests = 0; requests < REQUESTS_A_PART; requests += 1) {
+    if (mustPause()) return;
+    const next = await nextMatched(copy, cursor);
+    cursor = next?.cursor ?? null;
+    if (!next) break;
+    const { probed, ids } = next;
+    if (!(await unlessItFails(context, probed, () => look(context, apis.LISTS, probed, ids)))) {
+      hasFailed = true;
+      cursor = endOf(probed);
+    }
+    await save({ probeCursor: cursor });
+  }
+  const doneAt = new Date(clock().getTime() - (hasFailed ? PARTS_APART_MS - RETRY_MS : 0));
+  await save({ probedAt: doneAt, probeCursor: cursor });
+}
+
+/** A place in the order of the matched records, as text. */
+const cursorOf = ({ entity }: Pick<Probed, "entity">, id: number) => `${entity}:${id}`;
+const endOf = (probed: Probed) => cursorOf(probed, Number.MAX_SAFE_INTEGER);
+
+/** The records of one kind that come next; null at the end of the round. */
+async function nextMatched(
+  { tenantId, copyId, rows }: CopyScope,
+  cursor: string | null,
+): Promise<{ probed: Probed; ids: number[]; cursor: string } | null> {
+  const [entity = "", after = "0"] = (cursor ?? "").split(":");
+  const found = await rows<{ entity: MatchedEntity; id: number }>(
+    `SELECT DISTINCT entity, crm_id AS id FROM matched_record
+     WHERE tenant_id = $1 AND copy_id = $2 AND (entity, crm_id) > ($3::text, $4::bigint) ORDER BY entity, crm_id LIMIT ${MAX_IDS}`,
+    [tenantId, copyId, entity, after],
+    { entity: "text", id: "number" },
+  );
+  const probed = PROBED.find((kind) => kind.entity === found[0]?.entity);
+  if (!probed) return null;
+  const ids = found.filter((record) => record.entity === probed.entity).map(({ id }) => id);
+  return { probed, ids, cursor: cursorOf(probed, ids.at(-1) ?? 0) };
+}
+
+async function matchedOf(
+  { tenantId, copyId, rows }: CopyScope,
+  entity: MatchedEntity,
+  meetingId: string,
+): Promise<number[]> {
+  const found = await rows<{ id: number }>(
+    `SELECT crm_id AS id FROM matched_record
+     WHERE tenant_id = $1 AND copy_id = $2 AND meeting_id = $3 AND entity = $4 ORDER BY crm_id LIMIT ${MAX_IDS}`,
+    [tenantId, copyId, meetingId, entity],
+    { id: "number" },
+  );
+  return found.map(({ id }) => id);
+}
