@@ -5,8 +5,21 @@ import { MINUTE_MS, systemClock, timeLimit } from "../platform/clock";
 import { limitWork, workFor } from "../platform/work";
 import type { OperationContext } from "../resolvers/context";
 import type { Operation } from "./documents";
-import { errorOf } from "./errors";
-import { toldOf } from "./operation-size";
+import { type ErrorCode, errorOf } from "./errors";
+import type { OperationSize } from "./operation-size";
+
+/** Tokens of a document; the longest query of a frontend has some hundreds. The parser stops there. */
+export const MAX_TOKENS = 2_000;
+/** Tokens of a subscription's document, which is kept parsed while it is open; the page's have some tens. */
+export const MAX_EVENT_TOKENS = 500;
+/** Nested fields; the briefing with everything in it needs seven. */
+const MAX_DEPTH = 12;
+/** Aliases in a document: each may ask for the same thing again. */
+const MAX_ALIASES = 30;
+/** Objects that an answer may hold at most, by the sizes that are asked for and the bounds of lists without one. */
+export const MAX_COST = 50_000;
+/** The same for an event of a subscription, which comes often and to many: no field that is read from the CRM either. */
+export const MAX_EVENT_COST = 1_000;
 
 /** Operations of one tenant at work in this process; the rest wait, so that one tenant cannot take it all. */
 const AT_WORK = 32;
@@ -70,8 +83,32 @@ export class OperationLimits {
   }
 }
 
-/** How large it is, for a client that asks. */
-export const costTold = ({ size }: Operation) => ({ ...toldOf(size), heavyAbove: HEAVY_COST });
+/** @returns why the operation is not executed; null where it may be */
+export function refusalOfSize({ depth, aliases, cost, dearest }: OperationSize, maxCost: number): GraphQLError | null {
+  if (depth > MAX_DEPTH) return tooLarge("DOCUMENT_TOO_DEEP", `The document is ${depth} fields deep`, MAX_DEPTH);
+  if (aliases > MAX_ALIASES) return tooLarge("TOO_MANY_ALIASES", `The document has ${aliases} aliases`, MAX_ALIASES);
+  if (cost <= maxCost) return null;
+  const most = dearest === null ? "" : `Most of it is ${dearest}. `;
+  return tooLarge("OPERATION_TOO_COSTLY", `The operation may answer with ${cost} objects`, maxCost, most);
+}
+
+const ADVICE = "Ask for less at once: shorter lists (first), fewer nested lists, or several operations.";
+
+function tooLarge(code: ErrorCode, what: string, most: number, where = ""): GraphQLError {
+  return errorOf(code, `${what}; at most ${most} are allowed. ${where}${ADVICE}`);
+}
+
+/** The same numbers for a client that asks for them, so that it knows before it is refused. */
+export const costTold = ({ size: { cost, dearest, depth, aliases } }: Operation) => ({
+  objects: Number.isFinite(cost) ? cost : null,
+  mostObjects: MAX_COST,
+  dearest,
+  depth,
+  mostDepth: MAX_DEPTH,
+  aliases,
+  mostAliases: MAX_ALIASES,
+  heavyAbove: HEAVY_COST,
+});
 
 /** Whether any list in the input has very many items, in the variables or in the document. */
 function hasManyItems(operation: OperationDefinitionNode, variables: unknown): boolean {

@@ -2,7 +2,6 @@ import {
   type DocumentNode,
   type FieldNode,
   type FragmentDefinitionNode,
-  type GraphQLError,
   type GraphQLNamedType,
   type GraphQLOutputType,
   type GraphQLSchema,
@@ -22,20 +21,7 @@ import {
   fieldExtensionsEstimator,
   getComplexity,
 } from "graphql-query-complexity";
-import { type ErrorCode, errorOf } from "./errors";
 
-/** Tokens of a document; the longest query of a frontend has some hundreds. The parser stops there. */
-export const MAX_TOKENS = 2_000;
-/** Tokens of a subscription's document, which is kept parsed while it is open; the page's have some tens. */
-export const MAX_EVENT_TOKENS = 500;
-/** Nested fields; the briefing with everything in it needs seven. */
-const MAX_DEPTH = 12;
-/** Aliases in a document: each may ask for the same thing again. */
-const MAX_ALIASES = 30;
-/** Objects that an answer may hold at most, by the sizes that are asked for and the bounds of lists without one. */
-export const MAX_COST = 50_000;
-/** The same for an event of a subscription, which comes often and to many: no field that is read from the CRM either. */
-export const MAX_EVENT_COST = 1_000;
 /** Fields and fragments of an operation, with all fragments written out, that are weighed at all. */
 const MAX_NODES = 10_000;
 
@@ -100,32 +86,6 @@ const isWeighing = (value: unknown) => value === null || typeof value === "numbe
 export function isFitting(schema: GraphQLSchema, operation: OperationDefinitionNode, variables: Variables): boolean {
   return !getVariableValues(schema, operation.variableDefinitions ?? [], variables, { maxErrors: 0 }).errors;
 }
-
-/** @returns why the operation is not executed; null where it may be */
-export function refusalOfSize({ depth, aliases, cost, dearest }: OperationSize, maxCost: number): GraphQLError | null {
-  if (depth > MAX_DEPTH) return tooLarge("DOCUMENT_TOO_DEEP", `The document is ${depth} fields deep`, MAX_DEPTH);
-  if (aliases > MAX_ALIASES) return tooLarge("TOO_MANY_ALIASES", `The document has ${aliases} aliases`, MAX_ALIASES);
-  if (cost <= maxCost) return null;
-  const most = dearest === null ? "" : `Most of it is ${dearest}. `;
-  return tooLarge("OPERATION_TOO_COSTLY", `The operation may answer with ${cost} objects`, maxCost, most);
-}
-
-const ADVICE = "Ask for less at once: shorter lists (first), fewer nested lists, or several operations.";
-
-function tooLarge(code: ErrorCode, what: string, most: number, where = ""): GraphQLError {
-  return errorOf(code, `${what}; at most ${most} are allowed. ${where}${ADVICE}`);
-}
-
-/** The same numbers for a client that asks for them, so that it knows before it is refused. */
-export const toldOf = ({ cost, dearest, depth, aliases }: OperationSize) => ({
-  objects: Number.isFinite(cost) ? cost : null,
-  mostObjects: MAX_COST,
-  dearest,
-  depth,
-  mostDepth: MAX_DEPTH,
-  aliases,
-  mostAliases: MAX_ALIASES,
-});
 
 type Part = Pick<OperationSize, "depth" | "nodes">;
 

@@ -16,8 +16,7 @@ import type { OperationContext } from "../resolvers/context";
 import { Plans } from "./compiled-execution";
 import { Documents, type Operation, type Sent } from "./documents";
 import { errorOf, type MaskError, maskErrors, statusOf } from "./errors";
-import { costTold, OperationLimits } from "./limits";
-import { MAX_COST, MAX_TOKENS, refusalOfSize } from "./operation-size";
+import { costTold, MAX_COST, MAX_TOKENS, OperationLimits, refusalOfSize } from "./limits";
 
 export interface OperationParts {
   schema: GraphQLSchema;

@@ -16,7 +16,7 @@ import { SHARED_MS } from "../resolvers/tenant-reads";
 import { SENDING } from "./bounds";
 import { Documents } from "./documents";
 import { errorOf, type MaskError } from "./errors";
-import { MAX_EVENT_COST, MAX_EVENT_TOKENS, refusalOfSize } from "./operation-size";
+import { MAX_EVENT_COST, MAX_EVENT_TOKENS, refusalOfSize } from "./limits";
 
 /** Subscriptions of one socket; the page needs two. */
 const MAX_SUBSCRIPTIONS = 20;

@@ -1,5 +1,5 @@
 import { parse } from "graphql";
-import { MAX_TOKENS } from "../../src/server/operation-size";
+import { MAX_TOKENS } from "../../src/server/limits";
 
 const repeated = (count: number, part: (index: number) => string) =>
   Array.from({ length: count }, (_, i) => part(i)).join(" ");

@@ -2,7 +2,8 @@ import "reflect-metadata";
 import { execute, type GraphQLResolveInfo, type GraphQLSchema, getOperationAST, parse } from "graphql";
 import { buildGraphQLSchema } from "../../src/resolvers/graphql-schema";
 import { planOf, type Step } from "../../src/resolvers/look-up-plan";
-import { refusalOfSize, sizeOf } from "../../src/server/operation-size";
+import { refusalOfSize } from "../../src/server/limits";
+import { sizeOf } from "../../src/server/operation-size";
 
 // Planted and seen red: a fragment is followed as often as it is spread, or from every record that leads to it; more than is read
 // ahead is planned to its end; a look-up stands before one whose rows name its ids.
