@@ -120,7 +120,7 @@ export class CrmApi {
   }
 
   activities(page: PageRequest): Promise<CrmPage<record.CrmActivity>> {
-    return this.#list(ADDRESSES.activities, record.activityRecord, page, changed(page));
+    return this.#list(ADDRESSES.activities, record.activityRecord, page, asked(page));
   }
 
   async notes(page: PageRequest): Promise<CrmPage<record.CrmNote>> {

@@ -142,7 +142,7 @@ const SHOWN_WITHIN_MS = 3 * DAY_MS;
 export async function keepAside(
   { tenantId, copyId, rows }: CopyScope,
   resource: SyncResource,
-  { records, rejected }: CrmPage<{ id: number }>,
+  { records, rejected }: Pick<CrmPage<{ id: number }>, "records" | "rejected">,
   now: Date,
 ): Promise<void> {
   const lastOfEachKey = [...new Map(rejected.map((record) => [record.key, record])).values()];

@@ -3,12 +3,13 @@ import { type CrmApi, type CrmPage, MAX_IDS } from "../crm/api";
 import { CrmError } from "../crm/errors";
 import { idsOf } from "../crm/parsing/page";
 import type { CopyScope } from "../database/database";
+import { rowsOf } from "../database/rows";
 import { SyncedCopyRow } from "../entities/connection";
 import type { MatchedEntity } from "../entities/meeting";
 import { MissedRecordRow } from "../entities/sync-list";
 import { HOUR_MS } from "../platform/clock";
 import { commitPiece, judged, type RunContext } from "./commit";
-import { isListFailure, RunLostError } from "./failures";
+import { isListFailure, keepAside, RunLostError } from "./failures";
 import { type Absence, isMuch, seen } from "./gone";
 import { LISTS, storable } from "./lists";
 import { dealsOfMeeting, readRule } from "./participant-queue";
@@ -18,15 +19,18 @@ import type { StepChange } from "./runs";
 import { isDeleted, removeRecords } from "./writers";
 
 /**
- * Matched records are asked for by their ids, because the CRM tells of deals alone that they are gone: what is deleted,
- * merged, archived or no longer shown to the user is left out of the answer. One look that leaves it out proves nothing.
+ * Matched records, and what is planned for matched deals, are asked for by their ids, because the CRM tells of deals alone that
+ * they are gone: what is deleted, merged, archived or no longer shown to the user is left out of the answer. One look that leaves
+ * it out proves nothing. So is what could not be read once: mended in the CRM, or here, it is no change that a list would tell.
  */
 const PROBED = [
   { entity: "DEAL", resource: "DEALS" },
   { entity: "PERSON", resource: "PERSONS" },
   { entity: "ORGANIZATION", resource: "ORGANIZATIONS" },
 ] as const satisfies { entity: MatchedEntity; resource: keyof typeof LISTS }[];
-type Probed = (typeof PROBED)[number];
+const PLANNED = { entity: "ACTIVITY", resource: "ACTIVITIES" } as const;
+const BY_IDS = [...PROBED, PLANNED] as const;
+type Probed = (typeof BY_IDS)[number];
 
 /** A round through the matched records goes on in parts, of more than 10,000 records in several. 1,000 tokens. */
 const REQUESTS_A_PART = 100;
@@ -41,10 +45,12 @@ const RETRY_MS = 4 * HOUR_MS;
 const MAX_PAGES = 10;
 /** What of a meeting is asked for who takes part: 40 tokens. */
 const DEALS_OF_MEETING = 4;
+/** Of a deal so many planned activities are asked for: the next ones, and then the oldest of those that are overdue. */
+const PLANNED_OF_DEAL = 10;
 
 /** The next part of the matched records, and those again that the CRM left out ten minutes ago or longer. */
 export async function probeMatched(context: RunContext): Promise<void> {
-  for (const probed of PROBED) await unlessItFails(context, probed, () => lookAgain(context, probed));
+  for (const probed of BY_IDS) await unlessItFails(context, probed, () => lookAgain(context, probed));
   await probePart(context);
 }
 
@@ -54,6 +60,7 @@ export async function refreshMeeting(context: RunContext, meetingId: string): Pr
   for (const probed of PROBED) {
     const ids = await matchedOf(copy, probed.entity, meetingId);
     if (ids.length > 0) await unlessItFails(context, probed, () => look(context, apis.MEETINGS, probed, ids));
+    if (probed.entity === "DEAL") await lookAtPlanned(context, apis.MEETINGS, ids);
   }
   const walk = { mark: clock(), rule: await readRule(copy) };
   const marks = { mark: walk.mark, ruleOfOne: walk.rule.holds };
@@ -90,6 +97,19 @@ async function lookAgain(context: RunContext, probed: Probed): Promise<void> {
   }
 }
 
+/** @returns how many requests it took; null where one failed */
+async function lookAtPlanned(context: RunContext, api: CrmApi, dealIds: readonly number[]): Promise<number | null> {
+  const { copy, clock, mustPause } = context;
+  const ids = dealIds.length > 0 ? await plannedOf(copy, dealIds, clock()) : [];
+  let requests = 0;
+  for (let from = 0; from < ids.length && !mustPause(); from += MAX_IDS) {
+    requests += 1;
+    const some = ids.slice(from, from + MAX_IDS);
+    if (!(await unlessItFails(context, PLANNED, () => look(context, api, PLANNED, some)))) return null;
+  }
+  return requests;
+}
+
 const longAgo = (now: Date) => new Date(now.getTime() - WALKS_APART_MS);
 
 /** One request. What it shows is written and no longer missed; what it leaves out twice, long enough apart, is gone. */
@@ -116,6 +136,8 @@ async function look(context: RunContext, api: CrmApi, probed: Probed, ids: reado
       return { ...page, gone: [...page.gone, ...gone], unchanged, removed };
     });
     await seen(copy, resource, [...shown]);
+    const known = { ...stored, records: [...stored.records, ...gone.map((id) => ({ id }))] };
+    await keepAside(copy, resource, known, clock());
     await forgetMissed(copy, resource, [...shown, ...gone]);
     const missed = leftOut.filter((id) => !gone.includes(id));
     await noteMissed(copy, resource, missed, clock());
@@ -127,8 +149,8 @@ async function look(context: RunContext, api: CrmApi, probed: Probed, ids: reado
 
 /** Who is shown much less than before may be deactivated, or somebody else, by now. @throws where it is so */
 async function requireSight(context: RunContext, probed: Probed): Promise<void> {
-  const { verify, logger } = context;
-  const absence = await countMissed(context.copy, probed);
+  const { verify, logger, clock } = context;
+  const absence = await countMissed(context.copy, probed, clock());
   if (!isMuch(absence)) return;
   logger.warn({ ...probed, ...absence }, "many matched records were left out of an answer twice");
   await verify();
@@ -191,11 +213,15 @@ async function missedBefore(
   return found.map(({ id }) => id);
 }
 
-async function countMissed({ tenantId, copyId, rows }: CopyScope, { resource, entity }: Probed): Promise<Absence> {
+async function countMissed(copy: CopyScope, { resource, entity }: Probed, now: Date): Promise<Absence> {
+  const { tenantId, copyId, rows } = copy;
+  const matched = (of: string) =>
+    `SELECT DISTINCT m.crm_id AS id FROM matched_record m WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.entity = ${of}`;
+  const held = entity === "ACTIVITY" ? plannedFor(`(${matched("'DEAL'")}) one`) : matched("$4");
   const [count] = await rows<Absence>(
     `SELECT (SELECT count(*)::int FROM missed_record WHERE tenant_id = $1 AND copy_id = $2 AND resource = $3) AS absent,
-       (SELECT count(DISTINCT crm_id)::int FROM matched_record WHERE tenant_id = $1 AND copy_id = $2 AND entity = $4) AS held`,
-    [tenantId, copyId, resource, entity],
+       (SELECT count(*)::int FROM (${held}) held) AS held`,
+    [tenantId, copyId, resource, ...(entity === "ACTIVITY" ? [now] : [entity])],
     { absent: "number", held: "number" },
   );
   return count ?? { absent: 0, held: 0 };
@@ -212,7 +238,11 @@ async function probePart(context: RunContext): Promise<void> {
   if (waitedMs >= 0 && waitedMs < PARTS_APART_MS) return;
   // A statement of its own, as in the rule of one: it must not wait within a transaction that shares the copy's row.
   const save = (change: Partial<SyncedCopyRow>) => copy.typed((orm) => orm.update(SyncedCopyRow, where, change));
-  let [cursor, hasFailed] = [probeCursor, false];
+  let [cursor, hasFailed, asksPlanned] = [probeCursor, false, true];
+  for (const probed of BY_IDS) {
+    const ids = await rejectedOf(copy, probed.resource);
+    if (ids.length > 0) await unlessItFails(context, probed, () => look(context, apis.LISTS, probed, ids));
+  }
   for (let requests = 0; requests < REQUESTS_A_PART; requests += 1) {
     if (mustPause()) return;
     const next = await nextMatched(copy, cursor);
@@ -222,6 +252,10 @@ async function probePart(context: RunContext): Promise<void> {
     if (!(await unlessItFails(context, probed, () => look(context, apis.LISTS, probed, ids)))) {
       hasFailed = true;
       cursor = endOf(probed);
+    } else if (probed.entity === "DEAL" && asksPlanned) {
+      const asked = await lookAtPlanned(context, apis.LISTS, ids);
+      requests += asked ?? 1;
+      asksPlanned = asked !== null;
     }
     await save({ probeCursor: cursor });
   }
@@ -249,6 +283,35 @@ async function nextMatched(
   if (!probed) return null;
   const ids = found.filter((record) => record.entity === probed.entity).map(({ id }) => id);
   return { probed, ids, cursor: cursorOf(probed, ids.at(-1) ?? 0) };
+}
+
+/** SQL: what is planned for those of some deals that are open. @param deals SQL: `one`, with an `id`; $4: now */
+const plannedFor = (deals: string) => `
+  SELECT a.crm_id AS id FROM ${deals} CROSS JOIN LATERAL (
+    SELECT t.crm_id FROM activity t
+    WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.deal_id = one.id AND t.happened_at IS NULL AND NOT t.done
+    ORDER BY t.due_at < $4::timestamptz, t.due_at, t.crm_id LIMIT ${PLANNED_OF_DEAL}) a
+  WHERE EXISTS (SELECT 1 FROM ${rowsOf("deal", "crm_id", "one.id")} d WHERE d.status = 'open')`;
+
+async function plannedOf(
+  { tenantId, copyId, rows }: CopyScope,
+  dealIds: readonly number[],
+  now: Date,
+): Promise<number[]> {
+  const sql = `${plannedFor("unnest($3::bigint[]) AS one (id)")} ORDER BY id`;
+  return (await rows<{ id: number }>(sql, [tenantId, copyId, dealIds, now], { id: "number" })).map(({ id }) => id);
+}
+
+/** What could not be read, by ids, what was not shown for longest first. */
+async function rejectedOf({ tenantId, copyId, rows }: CopyScope, resource: string): Promise<number[]> {
+  const found = await rows<{ id: number }>(
+    `SELECT x.record_key::bigint AS id FROM rejected_record x
+     WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.resource = $3 AND x.record_key ~ '^[1-9][0-9]{0,14}$'
+     ORDER BY x.seen_at, x.record_key LIMIT ${MAX_IDS}`,
+    [tenantId, copyId, resource],
+    { id: "number" },
+  );
+  return found.map(({ id }) => id);
 }
 
 async function matchedOf(
