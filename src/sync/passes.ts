@@ -6,7 +6,8 @@ import { SyncListRow, SyncPassRow } from "../entities/sync-list";
 import { SYNC_RESOURCES, type SyncResource } from "../entities/sync-run";
 import type { RunContext } from "./commit";
 import { forgetRejected } from "./failures";
-import { type PassKind, sinceOf } from "./plan";
+import { isRemovable } from "./lists";
+import { type PassKind, SLOW, sinceOf } from "./plan";
 import { type ClaimedRun, COUNTED, countsParameters, type StepChange } from "./runs";
 import type { Write } from "./writers";
 
@@ -52,12 +53,13 @@ export type Pages = AsyncGenerator<ReadPage>;
 
 const BEGINNING = { beganAt: null, cursor: null, lastId: 0, walk: 1, firstWalkEndedAt: null, failedSince: null };
 
-/** The pass that is under way, or one that begins now: through what changed since the list was last complete, or through all of it. */
+/** The pass under way, or one that begins now: through what changed since the list was complete, or all of it, which a small list's removes. */
 export function passOf({ list, passes, ahead }: ListState, resource: SyncResource, kind: PassKind): Pass {
   if (ahead?.pass.kind === kind) return ahead.pass;
   const updatedSince = kind === "CHANGES" && list?.watermark ? sinceOf(list.watermark) : null;
+  const removes = SLOW.has(resource) && isRemovable(resource) && list?.watermark != null;
   const first = { ...BEGINNING, inVainSince: null, begunAnewAt: null, smallPages: 0 };
-  return passes.get(kind) ?? { resource, kind, removes: false, updatedSince, isStored: false, ...first };
+  return passes.get(kind) ?? { resource, kind, removes, updatedSince, isStored: false, ...first };
 }
 
 /** The passes that have shown something already. */
@@ -130,9 +132,8 @@ export async function askWhole(
 }
 
 /** Whoever authorized anew may see other records: a walk that began before tells nothing of what is shown now. */
-export async function forgetPasses({ tenantId, copyId, typed }: CopyScope): Promise<void> {
-  await typed((orm) => orm.delete(SyncPassRow, { tenantId, copyId }));
-}
+export const forgetPasses = ({ tenantId, copyId, typed }: CopyScope): Promise<unknown> =>
+  typed((orm) => orm.delete(SyncPassRow, { tenantId, copyId }));
 
 /** A pass that cannot go on from where it stands begins anew with the next run. */
 export const restartPass = (copy: CopyScope, pass: Pass): Promise<void> => change(copy, pass, BEGINNING);
@@ -150,9 +151,8 @@ async function change({ tenantId, copyId, typed }: CopyScope, { resource, kind }
 }
 
 /** Somebody asks for what is new: nothing rests. */
-export async function endRests({ tenantId, copyId, typed }: CopyScope): Promise<void> {
-  await typed((orm) => orm.update(SyncPassRow, { tenantId, copyId }, { begunAnewAt: null }));
-}
+export const endRests = ({ tenantId, copyId, typed }: CopyScope): Promise<unknown> =>
+  typed((orm) => orm.update(SyncPassRow, { tenantId, copyId }, { begunAnewAt: null }));
 
 /** Where a pass stands after a page, with the step's counts. The caller's transaction has written the page. */
 export async function movePass(

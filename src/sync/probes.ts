@@ -60,8 +60,8 @@ export async function refreshMeeting(context: RunContext, meetingId: string): Pr
   for (const probed of PROBED) {
     const ids = await matchedOf(copy, probed.entity, meetingId);
     if (ids.length > 0) await unlessItFails(context, probed, () => look(context, apis.MEETINGS, probed, ids));
-    if (probed.entity === "DEAL") await lookAtPlanned(context, apis.MEETINGS, ids);
   }
+  await lookAtPlanned(context, apis.MEETINGS, await matchedOf(copy, "DEAL", meetingId));
   const walk = { mark: clock(), rule: await readRule(copy) };
   const marks = { mark: walk.mark, ruleOfOne: walk.rule.holds };
   const deals = await dealsOfMeeting(copy, meetingId, marks, DEALS_OF_MEETING);

@@ -147,7 +147,7 @@ async function commitPage(
   const change = await inRun(context, async (copy) => {
     if (page.records.length > 0) await LISTS[resource].before?.(context.settling, copy, page.records);
     // Shown by what changed as well: a walk may have passed by before the record was back.
-    if (isRemoving(state)) await seen(copy, resource, idsOf(page));
+    if (pass.removes || isRemoving(state)) await seen(copy, resource, idsOf(page));
     const stored = await storable(keepOut, copy, resource, page);
     const leaving = stored.records.filter(isDeleted).map(({ id }) => id);
     const { ids, removed } = await judged(context, copy, resource, leaving, () => stored.write(copy, clock()));

@@ -100,3 +100,27 @@ test("what could not be read, and is deleted in the CRM, is no gap any more", as
   await sync(as);
   expect(await gaps()).toEqual([]);
 });
+
+// Seen red with: a small list's walk that removes nothing; what its page shows not taken for seen.
+test("a pipeline or stage that is deleted in the CRM is gone with the next run that reads their lists", async () => {
+  const as = { tenant: "stages" };
+  await metAs(as);
+  const pipeline = simulator.control.add("pipeline", { name: "For a week", order_nr: 9 });
+  const stage = simulator.control.add("stage", { name: "For a week", pipeline_id: pipeline, order_nr: 9 });
+  passMinutes(10);
+  await sync(as);
+  expect([await held("pipeline", pipeline, "stages"), await held("stage", stage, "stages")]).toEqual([1, 1]);
+  simulator.control.remove("stage", stage);
+  simulator.control.remove("pipeline", pipeline);
+  const heldIn = async (table: string) =>
+    (
+      await database.query(
+        `SELECT 1 FROM ${table} WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'stages')`,
+      )
+    ).length;
+  const before = [await heldIn("pipeline"), await heldIn("stage")];
+  passMinutes(10);
+  await sync(as);
+  expect([await held("pipeline", pipeline, "stages"), await held("stage", stage, "stages")]).toEqual([0, 0]);
+  expect([await heldIn("pipeline"), await heldIn("stage")]).toEqual(before.map((count) => count - 1));
+});
