@@ -48,9 +48,12 @@ export class SyncListRow extends OfList {
   @Column("integer", { default: 0 })
   quietReads!: number;
 
-  /** The last time that it was walked to find what is gone, that was much: it may come back, which nothing else tells. */
+  /**
+   * More may be shown than was read, which no change tells: much was gone when it was last walked for that, or a deal has come
+   * that was there before, as where the user was given a wider view.
+   */
   @Column("boolean", { default: false })
-  muchGone!: boolean;
+  mayLack!: boolean;
 }
 
 /** A way through a list that is under way: where it goes on after a turn, a crash or a day without tokens. */

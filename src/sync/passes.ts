@@ -201,7 +201,7 @@ export async function endPass(
        DELETE FROM data_gap WHERE tenant_id = $1 AND copy_id = $10 AND resource = $3 AND crm_id = 0 AND NOT EXISTS (SELECT 1
          FROM sync_pass o WHERE o.tenant_id = $1 AND o.copy_id = $10 AND o.resource = $3 AND o.kind <> $11 AND o.failed_since IS NOT NULL)
      )
-     UPDATE sync_list SET watermark = greatest(watermark, $13::timestamptz), read_at = $14, whole_at = CASE WHEN $12::boolean THEN $14::timestamptz ELSE whole_at END, much_gone = coalesce($15, much_gone),
+     UPDATE sync_list SET watermark = greatest(watermark, $13::timestamptz), read_at = $14, whole_at = CASE WHEN $12::boolean THEN $14::timestamptz ELSE whole_at END, may_lack = coalesce($15, may_lack),
        quiet_reads = CASE WHEN (SELECT sum(written + removed) FROM sync_step WHERE tenant_id = $1 AND run_id = $2 AND resource = $3) + $6::int + $8::int = 0
          THEN quiet_reads + 1 ELSE 0 END
      WHERE tenant_id = $1 AND copy_id = $10 AND resource = $3

@@ -1,4 +1,3 @@
-import { PAGE_SIZE } from "../crm/api";
 import { ADDRESSES } from "../crm/calls";
 import type { SyncListRow, SyncPassRow } from "../entities/sync-list";
 import type { SyncKind, SyncResource } from "../entities/sync-run";
@@ -48,8 +47,6 @@ export const PRICE_OF_MEETING = ADDRESSES.activities.price + ADDRESSES.notes.pri
 export const SHORT_MS = HOUR_MS;
 /** Between the two looks that show that a record is gone. */
 export const SECOND_LOOK_MS = 10 * MINUTE_MS;
-/** Walking the deals whole, for what they do not tell as a change, costs this share of a day's allowance at most. */
-const WHOLE_DEALS_SHARE = 1 / 50;
 
 export type PassKind = "WHOLE" | "CHANGES";
 /** Where a pass stands, and since when it begins anew. */
@@ -126,7 +123,7 @@ export function isStuck({ cursor, failedSince }: Pick<SyncPassRow, "cursor" | "f
 }
 
 /** What the schedule knows of a list. */
-export interface PaceFacts extends Pick<SyncListRow, "readAt" | "wholeAt" | "quietReads" | "muchGone"> {
+export interface PaceFacts extends Pick<SyncListRow, "readAt" | "wholeAt" | "quietReads" | "mayLack"> {
   /** A way through it is under way, or was asked for. */
   isOpen: boolean;
 }
@@ -199,20 +196,15 @@ export function longestWaitMs(intervalMs: number): number {
 }
 
 /**
- * Everything once in a while, to find what is gone, and a day after much was gone, to find what is back; else what changed.
- * The list that was read whole last counts: one that cannot be read would else make every run a reconciling one. Nor
- * does one count of which much was gone, while it is being walked or cannot be.
+ * Everything once in a while, to find what is gone, and sooner where more may be shown than was read; else what changed. The
+ * list that was read whole last counts: one that cannot be read would else make every run a reconciling one. Nor does one
+ * count that may lack something, while it is being walked or cannot be.
+ * @param soonerMs how soon then
  */
-export function dueKind(lists: Lists, now: Date, everyMs: number): SyncKind {
+export function dueKind(lists: Lists, now: Date, everyMs: number, soonerMs = DAY_MS): SyncKind {
   const wholes = RECONCILED.flatMap((list) => lists.get(list)?.wholeAt ?? []).map((at) => believed(at, now));
-  const wasMuchGone = [...lists.values()].some(({ muchGone, isOpen }) => muchGone && !isOpen);
-  const apartMs = wasMuchGone ? Math.min(everyMs, DAY_MS) : everyMs;
+  const mayLack = [...lists.values()].some((list) => list.mayLack && !list.isOpen);
+  const apartMs = mayLack ? Math.min(everyMs, soonerMs) : everyMs;
   const isDue = everyMs > 0 && wholes.length > 0 && now.getTime() - Math.max(...wholes) >= apartMs;
   return isDue ? "RECONCILE" : "INCREMENTAL";
-}
-
-/** @param allowance what syncs may spend a day */
-export function areWholeDealsDue(wholeAt: Date, deals: number, allowance: number, now: Date): boolean {
-  const price = Math.ceil(deals / PAGE_SIZE) * ADDRESSES.deals.price;
-  return ageOf(wholeAt, now) >= DAY_MS * Math.max(1, price / (WHOLE_DEALS_SHARE * allowance));
 }

@@ -4,7 +4,7 @@ import { notify, PROGRESS_CHANGED } from "../database/between-processes";
 import type { CopyScope, Database, TenantScope } from "../database/database";
 import { MAIN_LISTS, SyncListRow, SyncPassRow } from "../entities/sync-list";
 import { SYNC_RESOURCES, type SyncKind, type SyncResource, SyncRunRow } from "../entities/sync-run";
-import { isRemovable } from "./lists";
+import { isRemovable, LISTS, type ListResource } from "./lists";
 import { askWhole, makeLists } from "./passes";
 import { type Lists, REFRESH_AFTER_MS, REFRESH_BEFORE_MS, SLOW, SLOW_MS } from "./plan";
 import { enqueueSync } from "./runs";
@@ -114,13 +114,18 @@ export async function lastMissedAt({ tenantId, copyId, rows }: CopyScope): Promi
   return missed?.at ?? null;
 }
 
-export async function countDeals({ tenantId, copyId, rows }: CopyScope): Promise<number> {
-  const [count] = await rows<{ n: number }>(
-    "SELECT count(*)::int AS n FROM deal WHERE tenant_id = $1 AND copy_id = $2",
-    [tenantId, copyId],
-    { n: "number" },
-  );
-  return count?.n ?? 0;
+/** How many records the copy holds of lists. */
+export async function countRecords<L extends ListResource>(
+  { tenantId, copyId, rows, metadata }: CopyScope,
+  lists: readonly L[],
+): Promise<[list: L, records: number][]> {
+  const counts: [L, number][] = [];
+  for (const list of lists) {
+    const sql = `SELECT count(*)::int AS n FROM ${metadata(LISTS[list].entity).tableName} t WHERE t.tenant_id = $1 AND t.copy_id = $2`;
+    const [count] = await rows<{ n: number }>(sql, [tenantId, copyId], { n: "number" });
+    counts.push([list, count?.n ?? 0]);
+  }
+  return counts;
 }
 
 /** The last successful run's counts of the same kind are the best estimate of what is to come. */

@@ -4,6 +4,7 @@ import { mustWaitToSync, recordAudit, refusalToSync, refusedByPolicy } from "../
 import type { Budget } from "../connections/budget";
 import { BATCH } from "../connections/budget-rules";
 import { connectedCopyId, lockConnection, NEEDS_REAUTHORIZATION, NOT_CONNECTED } from "../connections/connection";
+import { PAGE_SIZE } from "../crm/api";
 import { ADDRESSES } from "../crm/calls";
 import type { CopyScope, Database, TenantScope } from "../database/database";
 import { enqueueJob, hasLiveJob, type JobKind } from "../database/jobs";
@@ -65,6 +66,10 @@ const PRICE_OF_RUN =
   plan.PRICE_OF_MEETING;
 /** A deal of a meeting, beside what the look before it sets aside. */
 const PRICE_OF_DEAL = BATCH + ADDRESSES.participants(0).price;
+/** Walking the deals whole, for what they do not tell as a change, costs this share of a day's allowance at most. */
+const WHOLE_DEALS_SHARE = 1 / 50;
+/** And walking everything, where more may be shown than was read. */
+const SOONER_SHARE = 1 / 5;
 /** Failures of a whole company's means, which trying again at the usual pace would not mend. */
 const SHORT = new Set<string | undefined>(["RATE_LIMITED", "BUDGET_LOW"]);
 
@@ -75,6 +80,23 @@ export interface ScheduleParts {
   logger: Logger;
   intervalMs: number;
   reconcileIntervalMs: number;
+}
+
+/** A page of each list that a RECONCILE spends a company's tokens on. */
+const PRICE_OF_PAGE = {
+  ORGANIZATIONS: ADDRESSES.organizations.price,
+  PERSONS: ADDRESSES.persons.price,
+  DEALS: ADDRESSES.deals.price,
+  ACTIVITIES: ADDRESSES.activities.price,
+  NOTES: ADDRESSES.notes.price,
+};
+type Walked = keyof typeof PRICE_OF_PAGE;
+const WALKED: readonly Walked[] = ["ORGANIZATIONS", "PERSONS", "DEALS", "ACTIVITIES", "NOTES"];
+
+/** How far apart walks through lists are, a day at the least, where each day's share of what syncs may spend is to pay for them. */
+export function walksApartMs(lists: readonly [Walked, records: number][], share: number, allowance: number): number {
+  const prices = lists.map(([list, records]) => Math.ceil(records / PAGE_SIZE) * PRICE_OF_PAGE[list]);
+  return DAY_MS * Math.max(1, prices.reduce((sum, price) => sum + price, 0) / (share * allowance));
 }
 
 /** What the company's tokens carry now. */
@@ -216,13 +238,13 @@ export class Schedule {
 
   /** Makes the run that is due, through the lists that are. @returns whether there was anything to make it for */
   async #make(copy: CopyScope, may: May): Promise<boolean> {
-    const { clock, intervalMs, reconcileIntervalMs } = this.parts;
+    const { clock, intervalMs } = this.parts;
     const now = clock();
     const known = await rows.readPaces(copy);
     const isAsked =
       may.read && may.allowance !== null && (await this.#askForWholeDeals(copy, known, may.allowance, now));
     const lists = isAsked ? await rows.readPaces(copy) : known;
-    const kind = may.read ? plan.dueKind(lists, now, reconcileIntervalMs) : "INCREMENTAL";
+    const kind = may.read ? await this.#dueKind(copy, lists, may.allowance, now) : "INCREMENTAL";
     const pace = { intervalMs, nextMeetingAt: await rows.nextMeetingAt(copy, now) };
     const due = may.read ? plan.dueLists(lists, now, pace) : [];
     const meetings = may.refresh ? await rows.meetingsToRefresh(copy, now) : [];
@@ -238,11 +260,21 @@ export class Schedule {
     return true;
   }
 
+  /** What all lists cost is counted only where they would be walked: they may hold a million records. */
+  async #dueKind(copy: CopyScope, lists: plan.Lists, allowance: number | null, now: Date): Promise<SyncKind> {
+    const { reconcileIntervalMs } = this.parts;
+    const kind = plan.dueKind(lists, now, reconcileIntervalMs);
+    if (kind === "INCREMENTAL" || allowance === null) return kind;
+    const soonerMs = walksApartMs(await rows.countRecords(copy, WALKED), SOONER_SHARE, allowance);
+    return plan.dueKind(lists, now, reconcileIntervalMs, soonerMs);
+  }
+
   /** Not every change of a deal is told as one: how many take part in it is seen by walking them all. @returns whether it is time */
   async #askForWholeDeals(copy: CopyScope, lists: plan.Lists, allowance: number, now: Date): Promise<boolean> {
     const wholeAt = lists.get("DEALS")?.wholeAt;
     if (!wholeAt || plan.ageOf(wholeAt, now) < DAY_MS) return false;
-    if (!plan.areWholeDealsDue(wholeAt, await rows.countDeals(copy), allowance, now)) return false;
+    const apartMs = walksApartMs(await rows.countRecords(copy, ["DEALS"]), WHOLE_DEALS_SHARE, allowance);
+    if (plan.ageOf(wholeAt, now) < apartMs) return false;
     await askWhole(copy, ["DEALS"], false);
     return true;
   }

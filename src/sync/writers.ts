@@ -201,9 +201,11 @@ export const writeDeals: Writer<crm.CrmDeal> = (page) => {
       copy,
       written.ids.filter((id) => alone.has(id)),
     );
-    await giveSnoozes(
+    const came = new Set(written.rows.flatMap(({ id, told }) => (told === "NEW" ? [id] : [])));
+    await giveSnoozes(copy, [...came]);
+    await noteLack(
       copy,
-      written.rows.flatMap(({ id, told }) => (told === "NEW" ? [id] : [])),
+      kept.filter(({ id }) => came.has(id)).flatMap(({ addTime }) => addTime ?? []),
     );
     await writeChanges(copy, [...written.rows.flatMap(changesOf), ...cleared], now);
     return written;
@@ -239,6 +241,19 @@ async function giveSnoozes({ tenantId, copyId, rows }: CopyScope, dealIds: reado
      UPDATE deal d SET (${SNOOZE}) = (kept.${SNOOZE.replaceAll(", ", ", kept.")}) FROM kept
      WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = ANY ($3) AND d.crm_id = kept.deal_id`,
     [tenantId, copyId, dealIds],
+  );
+}
+
+/**
+ * A deal that comes a day or more after it could have been read was out of sight. So may its notes, activities and people be
+ * that are in sight by now, and none of them is told as a change.
+ */
+async function noteLack({ tenantId, copyId, rows }: CopyScope, addTimes: readonly string[]): Promise<void> {
+  if (addTimes.length === 0) return;
+  await rows(
+    `UPDATE sync_list SET may_lack = true WHERE tenant_id = $1 AND copy_id = $2 AND resource = 'DEALS' AND NOT may_lack
+       AND watermark > (SELECT min(at) FROM unnest($3::timestamptz[]) AS came (at)) + interval '1 day'`,
+    [tenantId, copyId, addTimes],
   );
 }
 

@@ -1,14 +1,7 @@
 import { SYNC_RESOURCES, type SyncResource } from "../../src/entities/sync-run";
 import type { ListResource } from "../../src/sync/lists";
-import {
-  areWholeDealsDue,
-  dueKind,
-  dueLists,
-  type Lists,
-  nextRunAt,
-  type Pace,
-  type PaceFacts,
-} from "../../src/sync/plan";
+import { dueKind, dueLists, type Lists, nextRunAt, type Pace, type PaceFacts } from "../../src/sync/plan";
+import { walksApartMs } from "../../src/sync/schedule";
 
 // Seen red with: no stretch; twice the interval at most near a meeting (5,224 tokens); each of the three lists by itself;
 // nothing read along; the oldest whole read counted for a RECONCILE; a run at once where a list is never read to its end.
@@ -22,7 +15,7 @@ const ago = (minutes: number) => new Date(now.getTime() - minutes * MINUTE);
 const inMinutes = (minutes: number) => ago(-minutes);
 
 const LISTS = SYNC_RESOURCES.filter((resource): resource is ListResource => resource !== "DEAL_PARTICIPANTS");
-const NEW: PaceFacts = { readAt: now, wholeAt: now, quietReads: 0, muchGone: false, isOpen: false };
+const NEW: PaceFacts = { readAt: now, wholeAt: now, quietReads: 0, mayLack: false, isOpen: false };
 const listsOf = (facts: Partial<PaceFacts>, others: Partial<Record<SyncResource, Partial<PaceFacts>>> = {}): Lists =>
   new Map(LISTS.map((list) => [list, { ...NEW, ...facts, ...others[list] }]));
 const paceOf = (pace: Partial<Pace> = {}): Pace => ({ intervalMs: INTERVAL, nextMeetingAt: null, ...pace });
@@ -60,7 +53,6 @@ test("what a clock far ahead has noted holds up no read", () => {
   expect(minutesTo(listsOf({ readAt: century }))).toBe(15);
   expect(dueKind(listsOf({ wholeAt: century }), now, 30 * DAY)).toBe("RECONCILE");
   expect(dueKind(listsOf({}, { NOTES: { wholeAt: century } }), now, 30 * DAY)).toBe("INCREMENTAL");
-  expect(areWholeDealsDue(century, 5_000, 7_500, now)).toBe(true);
 });
 
 test.each([
@@ -161,17 +153,17 @@ test.each([
   [DAY, "RECONCILE"],
   [DAY - 1, "INCREMENTAL"],
 ])("%i ms after much was gone the schedule makes a run %s", (ms, kind) => {
-  const lists = listsOf({ wholeAt: new Date(now.getTime() - ms) }, { DEALS: { muchGone: true } });
+  const lists = listsOf({ wholeAt: new Date(now.getTime() - ms) }, { DEALS: { mayLack: true } });
   expect(dueKind(lists, now, 30 * DAY)).toBe(kind);
   expect(dueKind(lists, now, 0)).toBe("INCREMENTAL");
-  expect(dueKind(listsOf({ wholeAt: now }, { DEALS: { wholeAt: new Date(0), muchGone: true } }), now, DAY)).toBe(
+  expect(dueKind(listsOf({ wholeAt: now }, { DEALS: { wholeAt: new Date(0), mayLack: true } }), now, DAY)).toBe(
     "INCREMENTAL",
   );
 });
 
 // Seen red: all lists were walked whole each day, for as long as that one could not be read.
 test("a list of which much was gone, and that its next walk cannot read, has the others walked no more for it", () => {
-  const unread = (days: number) => ({ PERSONS: { wholeAt: ago(days * 24 * 60), muchGone: true, isOpen: true } });
+  const unread = (days: number) => ({ PERSONS: { wholeAt: ago(days * 24 * 60), mayLack: true, isOpen: true } });
   expect(dueKind(listsOf({ wholeAt: ago(25 * 60) }, unread(2)), now, 30 * DAY)).toBe("INCREMENTAL");
   expect(dueKind(listsOf({ wholeAt: ago(30 * 24 * 60) }, unread(31)), now, 30 * DAY)).toBe("RECONCILE");
 });
@@ -186,10 +178,26 @@ test("a list that cannot be read does not make every run a reconciling one, nor 
 test.each([
   [5_000, 1],
   [7_500, 1],
-  [100_000, 13.4],
-])("%i deals are walked whole every %d days, at 7,500 tokens a day", (deals, days) => {
-  expect(areWholeDealsDue(new Date(now.getTime() - days * DAY), deals, 7_500, now)).toBe(true);
-  expect(areWholeDealsDue(new Date(now.getTime() - (days - 0.1) * DAY), deals, 7_500, now)).toBe(false);
+  [100_000, 40 / 3],
+])("%i deals are walked whole every %f days, at 7,500 tokens a day", (deals, days) => {
+  expect(walksApartMs([["DEALS", deals]], 1 / 50, 7_500) / DAY).toBeCloseTo(days, 1);
+});
+
+test("where more may be shown than was read, all lists are walked as soon as a share of the days pays for that", () => {
+  const lists = listsOf({ wholeAt: ago(3 * 24 * 60) }, { DEALS: { mayLack: true } });
+  const soonerMs = (records: number) =>
+    walksApartMs(
+      [
+        ["PERSONS", records],
+        ["NOTES", records],
+      ],
+      1 / 5,
+      7_500,
+    );
+  expect(soonerMs(1)).toBe(DAY);
+  expect(dueKind(lists, now, 30 * DAY, soonerMs(70_000))).toBe("RECONCILE");
+  expect(dueKind(lists, now, 30 * DAY, soonerMs(80_000))).toBe("INCREMENTAL");
+  expect(dueKind(listsOf({ wholeAt: ago(3 * 24 * 60) }), now, 30 * DAY, DAY)).toBe("INCREMENTAL");
 });
 
 const PRICES: Record<ListResource, number> = {
