@@ -183,23 +183,6 @@ test.each([
   expect(walksApartMs([["DEALS", deals]], 1 / 50, 7_500) / DAY).toBeCloseTo(days, 1);
 });
 
-test("where more may be shown than was read, all lists are walked as soon as a share of the days pays for that", () => {
-  const lists = listsOf({ wholeAt: ago(3 * 24 * 60) }, { DEALS: { mayLack: true } });
-  const soonerMs = (records: number) =>
-    walksApartMs(
-      [
-        ["PERSONS", records],
-        ["NOTES", records],
-      ],
-      1 / 5,
-      7_500,
-    );
-  expect(soonerMs(1)).toBe(DAY);
-  expect(dueKind(lists, now, 30 * DAY, soonerMs(70_000))).toBe("RECONCILE");
-  expect(dueKind(lists, now, 30 * DAY, soonerMs(80_000))).toBe("INCREMENTAL");
-  expect(dueKind(listsOf({ wholeAt: ago(3 * 24 * 60) }), now, 30 * DAY, DAY)).toBe("INCREMENTAL");
-});
-
 const PRICES: Record<ListResource, number> = {
   USERS: 20,
   PIPELINES: 5,

@@ -1,5 +1,7 @@
+import { DAY_MS } from "../../src/platform/clock";
 import { isMuch } from "../../src/sync/gone";
-import { clockOf, type ListFacts, type PassKind, passesOf, rests, sinceOf } from "../../src/sync/plan";
+import { clockOf, dueKind, type ListFacts, type PassKind, passesOf, rests, sinceOf } from "../../src/sync/plan";
+import { walksApartMs } from "../../src/sync/schedule";
 
 // Seen red with: a watermark without overlap.
 
@@ -75,4 +77,20 @@ test.each([
   [101, 300, false],
 ])("%i not seen among %i held has to be proven: %s", (absent, held, much) => {
   expect(isMuch({ absent, held })).toBe(much);
+});
+
+// Seen red with: one day for every size; a list of which nothing is lacking counted.
+test("where more may be shown than was read, all lists are walked as soon as a share of the days pays for that", () => {
+  const readAt = ago(3 * 24 * 60);
+  const listOf = (mayLack: boolean) =>
+    new Map([["PERSONS" as const, { readAt, wholeAt: readAt, quietReads: 0, mayLack, isOpen: false }]]);
+  const kindFor = (records: number, mayLack = true) => {
+    const counts: Parameters<typeof walksApartMs>[0] = [
+      ["PERSONS", records],
+      ["NOTES", records],
+    ];
+    return dueKind(listOf(mayLack), now, 30 * DAY_MS, walksApartMs(counts, 1 / 5, 7_500));
+  };
+  expect(["RECONCILE", "INCREMENTAL"]).toEqual([kindFor(70_000), kindFor(80_000)]);
+  expect(kindFor(1, false)).toBe("INCREMENTAL");
 });
