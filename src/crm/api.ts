@@ -43,8 +43,8 @@ export const MAX_IDS = 100;
 const SHRINK_BY = 5;
 /** And one that does not come in time with so many. */
 const SMALL_PAGE = PAGE_SIZE / SHRINK_BY;
-/** What a proxy of the CRM answers where the CRM did not in time. */
-const GATEWAY_TIMEOUT = 504;
+/** What the CRM, or a proxy of it, answers where it did not in time. */
+const TIME_OUTS: readonly unknown[] = [408, 504, 524];
 /** Lists of the company's own size, so that a page may take long. */
 const LONG: ReadonlySet<Address> = new Set([
   ADDRESSES.organizations,
@@ -286,7 +286,7 @@ export class CrmApi {
   }
 }
 
-const isTooSlow = ({ detail }: CrmError) => detail.tooSlow === true || detail.status === GATEWAY_TIMEOUT;
+const isTooSlow = ({ detail }: CrmError) => detail.tooSlow === true || TIME_OUTS.includes(detail.status);
 
 /** RFC 3339 in whole seconds: the CRM refuses fractions. */
 function changed({ updatedSince, isSmall }: PageRequest): Query {

@@ -213,10 +213,10 @@ test("notes of which a page is larger than any answer may be are read in smaller
 
 const pagesOf = (list: string) => simulator.log.of("GET", list).map(({ query }) => Number(query.limit));
 
-// Seen red with: pages as large as before, the second one halved again and again.
+// Seen red with: pages as large as before, the second one halved again and again; 408 and 524 as any failure.
 test.each<[string, FaultRule["with"]]>([
   ["no answer in time", { kind: "hang" }],
-  ["a proxy that waited in vain", { status: 504 }],
+  ...[408, 504, 524].map((status): [string, FaultRule["with"]] => [`a time-out of ${status}`, { status }]),
 ])(
   "a list whose full pages get %s is read in smaller ones",
   async (what, fault) => {
