@@ -332,10 +332,13 @@ function placeOf(cursor: string | null): Place {
 
 /** Where to look next, as rows that nobody has read may stand before this page, of a list by ascending id; null: none do. */
 function steppedBack(place: Place, page: Page<{ id: number }> & { limit: number }): Place | null {
+  const isLast = page.next === null;
+  // The CRM may send fewer than are asked for; of the last page they say nothing.
+  const came = isLast ? 0 : idsOf(page).length;
   // By half a page: a whole one would end where the one before did, and show nothing new.
-  const half = Math.ceil(page.limit / 2);
+  const half = Math.ceil(Math.min(page.limit, came || page.limit) / 2);
   // It came so small that it ends before the page that was stepped back from.
-  const tooFar = Math.max(0, place.back - half);
+  const tooFar = isLast ? 0 : Math.max(0, place.back - half);
   if (tooFar === 0 && !hasSkipped(place, page)) return null;
   const start = Math.max(0, place.start + (tooFar || -half));
   return { ...place, start, back: tooFar > 0 ? half : place.start - start };
