@@ -28,7 +28,7 @@ import { LISTS, type ListResource } from "./lists";
 import { areDealsOfMeetingsDue } from "./participant-queue";
 import { askParticipants } from "./participants";
 import { begunOf, type ListState, passOf, readStates } from "./passes";
-import { type PassKind, PRICE_OF_MEETING, passesOf } from "./plan";
+import { type PassKind, PRICE_OF_MEETING, passesOf, sinceOf } from "./plan";
 import { probeMatched, refreshMeeting } from "./probes";
 import { readSteps } from "./run-history";
 import {
@@ -348,7 +348,7 @@ export class SyncEngine {
 
 /** The passes that a run makes through a list now. */
 function kindsOf(
-  { clock, staleAfterMs }: RunContext,
+  { run, clock, staleAfterMs }: RunContext,
   step: SyncStepRow,
   resource: ListResource,
   state: ListState,
@@ -359,7 +359,18 @@ function kindsOf(
   const facts = { tellsChanges, list: state.list, wholeIsOpen: state.passes.has("WHOLE"), begunBefore, isDone };
   const kinds = passesOf(facts, clock(), staleAfterMs);
   // One that a turn before has begun for a meeting, beside a whole pass.
-  return state.passes.has("CHANGES") && !kinds.includes("CHANGES") ? ["CHANGES", ...kinds] : kinds;
+  if (state.passes.has("CHANGES") && !kinds.includes("CHANGES")) kinds.unshift("CHANGES");
+  if (tellsChanges && step.state === "RUNNING" && areOld(run, state, kinds)) kinds.push("CHANGES");
+  return kinds;
+}
+
+/**
+ * Whether passes read a list up to a moment before their run at most: behind its first turn nothing else says that they went on
+ * from an earlier one. Less the minutes by which the CRM's clock, by which they begin, may be behind.
+ */
+function areOld({ startedAt }: ClaimedRun, { list, passes }: ListState, kinds: readonly PassKind[]): boolean {
+  const begun = kinds.map((kind) => passes.get(kind)?.beganAt ?? startedAt);
+  return [list?.watermark ?? null, ...begun].every((at) => at === null || at < sinceOf(startedAt));
 }
 
 const stepsOf = async ({ copy, run }: RunContext) =>

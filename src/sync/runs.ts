@@ -8,7 +8,6 @@ import { ORDER_DECIDES } from "../database/rows";
 import {
   type GapSummary,
   type SyncErrorCode,
-  type SyncKind,
   type SyncResource,
   SyncRunRow,
   type SyncState,
@@ -34,9 +33,9 @@ export const SYNC_RUN: JobKind<RunRef> = { name: "sync_run", payload: RUN_REF, s
 export const SYNC_RUN_ENDED: JobKind<RunRef> = { ...SYNC_RUN, name: "sync_run_ended", subjectOf: tenantOf };
 
 /** A run as the worker holds it: whoever has the lease id may write. */
-export interface ClaimedRun extends RunRef {
-  copyId: number;
-  kind: SyncKind;
+export interface ClaimedRun extends RunRef, Pick<SyncRunRow, "copyId" | "kind"> {
+  /** When its first turn began. */
+  startedAt: Date;
   leaseId: string;
   /** By this worker's clock, counted from before it asked; a frozen one finds it in the past. */
   leaseUntil: Date;
@@ -53,12 +52,12 @@ export function enqueueSync(scope: TenantScope, runId: string, runAt: Date | nul
 export async function claimRun({ tenantId, rows }: TenantScope, runId: string, now: Date): Promise<ClaimedRun | null> {
   const leaseId = randomUUID();
   const leaseUntil = new Date(now.getTime() + LEASE_MS);
-  const [run] = await rows<{ copyId: number; kind: SyncKind }>(
+  const [run] = await rows<Pick<ClaimedRun, "copyId" | "kind" | "startedAt">>(
     `UPDATE sync_run SET state = 'RUNNING', started_at = coalesce(started_at, $3), lease_id = $4, lease_until = ${LEASE_UNTIL}
      WHERE tenant_id = $1 AND id = $2 AND (state = 'QUEUED' OR (state = 'RUNNING' AND ${LEASE_IS_OVER}))
-     RETURNING copy_id AS "copyId", kind`,
+     RETURNING copy_id AS "copyId", kind, started_at AS "startedAt"`,
     [tenantId, runId, now, leaseId],
-    { copyId: "number", kind: "text" },
+    { copyId: "number", kind: "text", startedAt: "instant" },
   );
   return run ? { tenantId, runId, leaseId, leaseUntil, ...run, toldAt: 0 } : null;
 }

@@ -112,6 +112,33 @@ test(
   TIMEOUT_MS,
 );
 
+// Seen red: by the second turn nothing said that the list was begun days ago, and the run succeeded without what had changed since.
+test(
+  "a first list that a later run takes up, and reads in more than one turn, has what changed since it was begun",
+  () =>
+    withWorld([], async (world) => {
+      const { control, log } = world.simulator;
+      const { path: match } = LISTS.PERSONS;
+      const isLater = (query: LogEntry["query"]) => !isFirstPage(query) && !query.updated_since;
+      const end = control.fail({ match, where: isLater, with: { kind: "throttle" } });
+      expect(await world.connect(AS)).toMatchObject({ state: "FAILED", error: { code: "RATE_LIMITED" } });
+      end();
+      world.passMinutes(2 * 24 * 60);
+      control.change("person", world.simulator.company.stories.singleDeal.personId, { name: "Named Since" });
+      const headers = () => {
+        world.time.aheadMs += OVER_A_TURN_MS;
+        return {};
+      };
+      control.fail({ match, where: isLater, times: 1, with: { kind: "headers", headers } });
+      log.clear();
+      expect(await world.sync(AS)).toMatchObject({ state: "SUCCEEDED", gaps: [] });
+      expect(log.of("GET", /\/users\/me$/).length).toBeGreaterThan(1);
+      expect(world.asked("PERSONS").map(({ query }) => "updated_since" in query)).toEqual([false, false, true]);
+      await world.isExact(AS);
+    }),
+  TIMEOUT_MS,
+);
+
 // Seen red with the walk gone on from its checkpoint.
 test(
   "a walk that was cut off begins anew where the user authorizes anew, who may be shown other records by now",

@@ -78,6 +78,7 @@ onOneServer("what a page of a sync, and a look at a meeting after it, need is fo
     copyId: 1,
     kind: "INCREMENTAL",
     leaseUntil: new Date(),
+    startedAt: new Date(),
     toldAt: 0,
   } as const;
   const page = await reading(database, ["matched_record"], tenantId, async (copy) => {

@@ -25,7 +25,7 @@ beforeAll(async () => {
 
 const run = () => ({
   ...{ tenantId, runId, leaseId: runId, copyId: 1 },
-  ...{ kind: "RECONCILE" as const, leaseUntil: new Date(), toldAt: 0 },
+  ...{ kind: "RECONCILE" as const, startedAt: new Date(), leaseUntil: new Date(), toldAt: 0 },
 });
 
 /** Tells how many rows each statement notes, and lets none end that notes few. */

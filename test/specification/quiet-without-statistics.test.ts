@@ -384,6 +384,7 @@ test("a page reads its own rows also of a copy of which a key has a level more t
     copyId: 1,
     kind: "FULL",
     leaseId: LEASE_ID,
+    startedAt: now,
     leaseUntil: now,
     toldAt: 0,
   };
