@@ -54,6 +54,10 @@ export class SyncListRow extends OfList {
    */
   @Column("boolean", { default: false })
   mayLack!: boolean;
+
+  /** What records of other lists named and it did not have, the latest first: it was asked for that once. */
+  @Column("bigint", { array: true, select: false, default: [] })
+  missing!: number[];
 }
 
 /** A way through a list that is under way: where it goes on after a turn, a crash or a day without tokens. */

@@ -165,7 +165,6 @@ export class SyncEngine {
     steps: ReadonlyMap<SyncResource, SyncStepRow>,
     lists: ReadonlyMap<SyncResource, ListState>,
   ): Promise<boolean> {
-    const unknown = new Set<SyncResource>();
     const planned = SYNC_RESOURCES.flatMap((resource) => {
       const [step, state] = [steps.get(resource), lists.get(resource)];
       return step && state && isToRead(step) ? [{ step, state }] : [];
@@ -174,13 +173,11 @@ export class SyncEngine {
       const next = planned[index + 1];
       state.whenRead = next ? () => this.#readAhead(context, next.step, next.state) : null;
       if (!(await this.#step(context, step, state))) return false;
-      for (const named of state.unknown) if (!steps.has(named)) unknown.add(named);
     }
-    const { run, copy } = context;
-    if (unknown.size > 0) await insertSteps(copy, run.runId, run.kind, [...unknown]);
-    for (const step of unknown.size > 0 ? await readSteps(copy, run.runId) : []) {
-      const state = lists.get(step.resource);
-      if (unknown.has(step.resource) && state && !(await this.#step(context, step, state))) return false;
+    // Of which changed records have named something unknown meanwhile.
+    for (const [resource, step] of await stepsOf(context)) {
+      const state = lists.get(resource);
+      if (!steps.has(resource) && state && !(await this.#step(context, step, state))) return false;
     }
     return true;
   }

@@ -143,17 +143,14 @@ export const LISTS: Record<ListResource, List> = {
 export const isRemovable = (resource: SyncResource): boolean =>
   resource !== "USERS" && resource !== "DEAL_PARTICIPANTS";
 
+/** Unknown ones that are kept of a list; with more, one may be looked for again. */
+const MOST_MISSING = 1_000;
+
 /**
- * Pages with fewer records that follow one of full size which did not come. Then a full one is asked for again: each costs
- * the same, and the CRM may be quick by now.
+ * Lists that are read less often are read at once when a changed record names somebody, or something, that is unknown. Once for
+ * each: who has left the company may be on no list, and their deals go on changing. @returns those that are to be read
  */
-const SMALL_PAGES = 10;
-
-export const smallAfter = (before: number, { isSmall }: Pick<CrmPage<unknown>, "isSmall">): number =>
-  isSmall ? (before || SMALL_PAGES + 1) - 1 : 0;
-
-/** Lists that are read less often are read at once when a changed record names somebody, or something, that is unknown. */
-export async function readUnknown(
+export async function noteUnknown(
   { tenantId, copyId, rows, metadata }: CopyScope,
   resource: ListResource,
   ids: readonly number[],
@@ -161,14 +158,19 @@ export async function readUnknown(
   const { entity, depends } = LISTS[resource];
   const { tableName } = metadata(entity);
   const names = Object.entries(depends).map(
-    ([named, { column, of }]) => `SELECT '${named}' AS named WHERE EXISTS (
-       SELECT 1 FROM ${rowsOfEach(tableName, "crm_id", "$3::bigint[]")} t
+    ([named, { column, of }]) => `SELECT '${named}' AS named, t.${column} AS id
+       FROM ${rowsOfEach(tableName, "crm_id", "$3::bigint[]")} t
        WHERE t.${column} IS NOT NULL AND NOT EXISTS (SELECT 1 FROM ${metadata(of).tableName} n
-           WHERE n.tenant_id = $1 AND n.copy_id = $2 AND n.crm_id = t.${column}))`,
+           WHERE n.tenant_id = $1 AND n.copy_id = $2 AND n.crm_id = t.${column})`,
   );
-  const found = await rows<{ named: ListResource }>(names.join(" UNION ALL "), [tenantId, copyId, ids], {
-    named: "text",
-  });
+  const found = await rows<{ named: ListResource }>(
+    `UPDATE sync_list l SET missing = (u.ids || l.missing)[1:${MOST_MISSING}] FROM (
+       SELECT named, array_agg(DISTINCT id) AS ids FROM (${names.join(" UNION ALL ")}) found GROUP BY named) u
+     WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.resource = u.named AND NOT u.ids <@ l.missing
+     RETURNING l.resource AS named`,
+    [tenantId, copyId, ids],
+    { named: "text" },
+  );
   return found.map(({ named }) => named);
 }
 

@@ -27,8 +27,6 @@ export interface ListState {
   passes: Map<PassKind, Pass>;
   /** Records of it are kept aside because they could not be read. */
   hasRejected: boolean;
-  /** Lists that are read less often, of which its records were found to name something unknown. */
-  unknown: Set<SyncResource>;
   /** The pass whose first page was asked for while the list before was being committed. */
   ahead: { pass: Pass; pages: Pages } | null;
   /** Called when its last page is read, which is still to be committed. */
@@ -98,7 +96,6 @@ export async function readStates({ tenantId, copyId, typed, rows }: CopyScope): 
       passes.filter((pass) => pass.resource === resource).map((pass) => [pass.kind, { ...pass, isStored: true }]),
     ),
     hasRejected: rejected.some((row) => row.resource === resource),
-    unknown: new Set(),
     ahead: null,
     whenRead: null,
   });

@@ -6,7 +6,7 @@ import { oneAhead } from "../platform/work";
 import { count, inRun, judged, type RunContext } from "./commit";
 import { isListFailure, keepAside } from "./failures";
 import { beginAbsence, countAbsence, isMuch, removeUnseen, seen } from "./gone";
-import { knowFields, LISTS, type ListResource, noteUnknownNames, readUnknown, smallAfter, storable } from "./lists";
+import { knowFields, LISTS, type ListResource, noteUnknown, noteUnknownNames, storable } from "./lists";
 import {
   endPass,
   type ListState,
@@ -23,6 +23,7 @@ import {
 } from "./passes";
 import { clockOf, isStuck, mustWait, rests } from "./plan";
 import type { StepChange } from "./runs";
+import { insertSteps } from "./schedule-rows";
 import { isDeleted } from "./writers";
 
 /** The walks of a removing pass are over: what neither has seen is being removed. */
@@ -132,6 +133,15 @@ function requireNew(resource: ListResource, page: CrmPage<{ id: number }>, lastI
   throw endless(resource);
 }
 
+/**
+ * Pages with fewer records that follow one of full size which did not come. Then a full one is asked for again: each costs
+ * the same, and the CRM may be quick by now.
+ */
+const SMALL_PAGES = 10;
+
+const smallAfter = (before: number, { isSmall }: CrmPage<unknown>): number =>
+  isSmall ? (before || SMALL_PAGES + 1) - 1 : 0;
+
 const endless = (resource: ListResource) =>
   new CrmError("UNREADABLE", `The CRM's paging of ${resource} shows nothing new and does not end.`, { endless: true });
 
@@ -152,15 +162,12 @@ async function commitPage(
     const leaving = stored.records.filter(isDeleted).map(({ id }) => id);
     const { ids, removed } = await judged(context, copy, resource, leaving, () => stored.write(copy, clock()));
     if (page.rejected.length > 0 || state.hasRejected) await keepAside(copy, resource, stored, clock());
-    const changed = new Set(ids);
-    await noteUnknownNames(
-      copy,
-      resource,
-      page.records.filter(({ id }) => changed.has(id)),
-      state,
-    );
+    const isChanged = new Set(ids);
+    const changed = page.records.filter(({ id }) => isChanged.has(id));
+    await noteUnknownNames(copy, resource, changed, state);
     if (pass.kind === "CHANGES" && ids.length > 0) {
-      for (const named of await readUnknown(copy, resource, ids)) state.unknown.add(named);
+      const named = await noteUnknown(copy, resource, ids);
+      if (named.length > 0) await insertSteps(copy, run.runId, run.kind, named);
     }
     const rejected = page.rejected.length;
     const fetched = page.records.length + rejected;
