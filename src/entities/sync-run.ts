@@ -103,7 +103,7 @@ export class SyncRunRow extends OfTenant {
   @Column("jsonb", { default: [] })
   gaps!: GapSummary[];
 
-  /** Records of lists that it has no step for: looks at single ones, as before a meeting. */
+  /** Of lists that it has no step for, records: looks at single ones, as before a meeting. And answers on which matches wait. */
   @Column("integer", { default: 0 })
   writtenBeside!: number;
 

@@ -3,7 +3,7 @@ import { KNOWN_PARTICIPANTS, type KnownParticipants, participantChanges, writeCh
 import type { CrmApi } from "../crm/api";
 import { CrmError, stopBehind } from "../crm/errors";
 import type { CrmDeal } from "../crm/parsing/records";
-import { rowsOf } from "../database/rows";
+import { rowsOf, rowsOfEach } from "../database/rows";
 import { jsonRows } from "../database/upsert";
 import { SyncedCopyRow } from "../entities/connection";
 import { SyncRunRow, type SyncStepRow } from "../entities/sync-run";
@@ -297,7 +297,7 @@ const GAP_MESSAGE = `The participants of some deals could not be read; what is s
  * @param mark when it was asked for; null: it was not
  */
 async function writeAnswers(
-  { judging, clock }: RunContext,
+  { run, judging, clock }: RunContext,
   copy: HeldCopy,
   { known, failures, requests }: Answers,
   mark: Date | null,
@@ -305,7 +305,7 @@ async function writeAnswers(
   const { tenantId, copyId, rows } = copy;
   const present = jsonRows(known.map(({ dealId, personIds }) => ({ dealId, personIds })));
   const ids = known.map(({ dealId }) => dealId);
-  const parameters = [tenantId, copyId, present, ids, mark];
+  const parameters = [tenantId, copyId, present, ids, mark, copy.hasMatchedDeals ? run.runId : null];
   const [gone] = await rows<Forgotten>(FORGET, parameters, { removed: "number", known: "json" });
   const added = await rows(ADD, [tenantId, copyId, present]);
   const now = new Map(known.map(({ dealId, personIds }) => [dealId, personIds]));
@@ -338,7 +338,8 @@ const PRESENT = `SELECT r."dealId" AS deal_id, r."personIds" AS person_ids
 /**
  * The ids stand for themselves ($4) too: joined, a new copy without statistics was read whole for every batch; so it would be
  * where nobody has left, hence the one look before. No INSERT stands among these: a cluster would carry the results of the
- * parts over all its nodes, and fail while one is away.
+ * parts over all its nodes, and fail while one is away. Whoever matches again hears of a matched deal that is due no more ($6),
+ * for a meeting may be in doubt until then, and nobody may have come or left.
  */
 const FORGET = `
   WITH absent AS MATERIALIZED (
@@ -352,6 +353,11 @@ const FORGET = `
   ), known AS (
     UPDATE deal SET participants_due = false, participants_known = true, participants_once_known = true, participants_asked_at = $5
     WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = ANY ($4)
+  ), told AS (
+    UPDATE sync_run r SET written_beside = r.written_beside + 1
+    WHERE r.tenant_id = $1 AND r.id = $6 AND EXISTS (SELECT 1 FROM ${rowsOfEach("deal", "crm_id", "$4")} d
+      WHERE d.participants_due AND EXISTS (SELECT 1 FROM matched_record m
+        WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.entity = 'DEAL' AND m.crm_id = d.crm_id))
   ), mended AS (
     DELETE FROM data_gap
     WHERE tenant_id = $1 AND copy_id = $2 AND resource = 'DEAL_PARTICIPANTS' AND crm_id = ANY ($4)

@@ -1,4 +1,4 @@
-import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
+import { connect, dataOf, recordMeeting, syncAgain, syncEnds, until } from "../support/stories";
 import { useService } from "../support/world";
 
 let aheadMs = 0;
@@ -129,6 +129,26 @@ test("a meeting of long ago whose deal is deleted is matched to none, and says w
     return match.status === "NONE" && match;
   });
   expect(found).toMatchObject({ ...left, candidates: [] });
+});
+
+// Seen red: nobody had come or left, so no meeting was matched again, and it waited for the next change of whatever record.
+test("a meeting in doubt is matched again as soon as it is known who takes part in its deal", async () => {
+  const as = { tenant: "in doubt" };
+  const { email, dealId } = simulator.company.stories.singleDeal;
+  await connect(service, simulator, as);
+  await syncEnds(service, as);
+  const externalId = "in doubt";
+  const { id } = await recordMeeting(service, [email], { externalId }, as);
+  const query = "query ($id: ID!) { meeting(id: $id) { match { deal { id } } } }";
+  const found = dataOf(await service.ask<{ meeting: { match: { deal: { id: string } } } }>(query, { id }, as));
+  const choose = "mutation ($id: ID!, $deal: ID!) { chooseDeal(meetingId: $id, dealId: $deal) { __typename } }";
+  dataOf(await service.ask(choose, { id, deal: found.meeting.match.deal.id }, as));
+  await database.query("UPDATE deal SET participants_due = true WHERE crm_id = $1", [dealId]);
+  await recordMeeting(service, ["zoe@elsewhere.example"], { externalId }, as);
+  expect(await matchOf(id, as)).toEqual({ status: "NEEDS_CHOICE", deal: null });
+  aheadMs += 10 * 60_000;
+  await syncAgain(service, database, as);
+  expect(await matchOf(id, as)).toEqual({ status: "NONE", deal: null });
 });
 
 // Seen red: only the answer looked whether the deal was there. Lists told the match as it was, a choice had nothing to choose
