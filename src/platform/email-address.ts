@@ -74,27 +74,24 @@ export function mailboxIn(text: string): string | null {
 /** Equal for all spellings of one mailbox, and for a text that is no address in whatever case. */
 export const mailboxKeyOf = (text: string): string => mailboxIn(text) ?? text.toLowerCase();
 
-/** Roles in languages that the package leaves out. */
-const FURTHER_ROLES = (
-  "anfrage bewerbung buero büro einkauf empfang hallo kundenservice personal rechnung vertrieb verwaltung " +
-  "accueil achats vente ventes ufficio vendite"
-).split(" ");
-/** First names that the package takes for roles. */
-const FIRST_NAMES: readonly string[] = ["alexa", "per"];
+/** Without first names that the package takes for roles, and with roles in languages that it leaves out. */
 const ROLES: ReadonlySet<string> = new Set([
-  ...roleNames.filter((name) => !FIRST_NAMES.includes(name)),
-  ...FURTHER_ROLES,
+  ...roleNames.filter((name) => name !== "alexa" && name !== "per"),
+  ...`anfrage bewerbung buero büro einkauf empfang hallo kundenservice personal rechnung vertrieb verwaltung
+    accueil achats vente ventes ufficio vendite`.split(/\s+/),
 ]);
 
 /** Whether an address stands for a function or a group of people: info@, sales@. */
 export const isRoleAddress = (address: string): boolean => ROLES.has(localPartOf(address).replace(/\+.*$/, ""));
 
-/** Mailboxes for consumers that the package does not list. */
-const FURTHER_FREE_MAIL = (
-  "fastmail.com tutanota.com tutanota.de tuta.com tuta.io posteo.de posteo.net gmx.ch sunrise.ch hispeed.ch aon.at " +
-  "chello.at ziggo.nl xs4all.nl duck.com mozmail.com"
-).split(" ");
-const FREE_MAIL: ReadonlySet<string> = new Set([...freeMailDomains, ...FURTHER_FREE_MAIL]);
+/** With mailboxes for consumers that the package does not list. */
+const FREE_MAIL: ReadonlySet<string> = new Set([
+  ...freeMailDomains,
+  ...`fastmail.com tutanota.com tutanota.de tuta.com tuta.io tutamail.com keemail.me posteo.de posteo.net posteo.eu gmx.ch mail.ch
+    sunrise.ch hispeed.ch aon.at chello.at utanet.at inode.at liwest.at ziggo.nl xs4all.nl upcmail.nl casema.nl quicknet.nl kpnplanet.nl
+    mail.de aol.de netcologne.de ewetel.net osnanet.de unitybox.de vodafonemail.de tele2.se online.no zohomail.eu zohomail.com
+    duck.com mozmail.com simplelogin.com passmail.net anonaddy.me`.split(/\s+/),
+]);
 
 /** Where companies have a page among others: such an address on a record says nothing of the company's domain. */
 const SHARED_SITES: ReadonlySet<string> = new Set(
@@ -110,8 +107,11 @@ function registrableDomain(hostOrUrl: string): string | null {
   return domain && (domainToASCII(domain) || null);
 }
 
-/** Under which domain an address stands, be it a company's or a mail provider's. */
-export const mailDomainOf = (address: string): string | null => registrableDomain(domainOf(address));
+/** Under which domain an address stands, be it a company's or a mail provider's. Microsoft 365 gives each customer one of its own. */
+export function mailDomainOf(address: string): string | null {
+  const [, customer] = /([^.]+)(?:\.mail)?\.onmicrosoft\.com$/.exec(domainOf(address)) ?? [];
+  return customer ? `${customer}.onmicrosoft.com` : registrableDomain(domainOf(address));
+}
 
 /** The domain that stands for a company in a normalized address; null for free mail, which stands for none. */
 export function companyDomainOf(address: string): string | null {
