@@ -18,21 +18,22 @@ const ROOM = /^(meeting|conference|conf|board)[-._]?rooms?([-._0-9].*)?$|^(resou
 
 const NO_REPLY = /(^|[-._])(no|do[-._]?not|dont)[-._]?reply([-._].*)?$|^(mailer-?daemon|postmaster|bounces?)$/;
 
-/**
- * Where mailing lists live, which may be below a company's domain and not the company list.de, and the addresses by which
- * list programs are steered (RFC 2142, chapter 6).
- */
-const LIST_DOMAIN = /^(googlegroups\.com|(.+\.)?groups\.io|(lists?|listserv)\..+\..+)$/;
-const LIST = /-(request|owner|bounces|subscribe|unsubscribe)$|^(listserv|majordomo)$/;
+/** Where mailing lists live: at a provider of them, or below a company's domain and not at the company list.co.uk. */
+const LIST_PROVIDER = /^(googlegroups\.com|(.+\.)?groups\.io)$/;
+/** The addresses by which list programs are steered (RFC 2142, chapter 6); some are people's as well: a product's owner. */
+const LIST = /-(bounces|subscribe|unsubscribe)$|^(listserv|majordomo)$/;
+const LIST_OR_PERSON = /-(request|owner)$/;
 
-/** Why an address is nobody who could attend; null where it may be somebody. */
-function ignoredBecause(address: string): string | null {
+/** Why an address is nobody who could attend; null where it may be somebody. @param isKept a person of the CRM has exactly this one */
+function ignoredBecause(address: string, isKept: boolean): string | null {
   const local = localPartOf(address).replace(/\+.*$/, "");
   const domain = domainOf(address);
   if (CALENDAR_DOMAIN.test(domain) || ROOM.test(local)) return "This is a room or another shared calendar.";
   if (NOTETAKERS.has(address) || NOTETAKER.test(local)) return "This is a bot that takes notes.";
   if (NO_REPLY.test(local)) return "This address sends mail only; nobody reads it.";
-  if (LIST_DOMAIN.test(domain) || LIST.test(local)) return "This is a mailing list.";
+  const isBelow = /^(lists?|listserv)\./.test(domain) && domain !== (companyDomainOf(address) ?? domain);
+  const isOfLists = LIST_PROVIDER.test(domain) || isBelow;
+  if (isOfLists || LIST.test(local) || (LIST_OR_PERSON.test(local) && !isKept)) return "This is a mailing list.";
   return null;
 }
 
@@ -108,30 +109,29 @@ export function matchAttendees(meeting: MeetingFact, facts: CopyFacts): Attendee
   const isOurs = oursTeller(meeting, facts);
   const holders = holderFinder(facts.persons);
   return meeting.attendees.map(({ position, address }) => {
-    const known = address === null ? NOT_AN_ADDRESS : (isOurs(address) ?? ignored(address));
-    if (known || address === null) return { position, ...(known ?? NOT_AN_ADDRESS), ...NO_COMPANY };
-    const match = matchBuyer(address, holders(address), meeting, facts);
+    if (address === null) return { position, ...NOT_AN_ADDRESS, ...NO_COMPANY };
+    const held = holders(address);
+    const ignored = ignoredBecause(address, held.rule === "EMAIL_EXACT");
+    const known = isOurs(address, ignored !== null) ?? (ignored === null ? null : nobody("IGNORED", ignored));
+    if (known) return { position, ...known, ...NO_COMPANY };
+    const match = matchBuyer(address, held, meeting, facts);
     const person = facts.persons.find(({ crmId }) => crmId === match.personId) ?? null;
     return { position, ...match, ...companyOf(address, person, facts.domains) };
   });
 }
 
 const NOT_AN_ADDRESS = nobody("IGNORED", "This is not an e-mail address.");
-function ignored(address: string): Match | null {
-  const reason = ignoredBecause(address);
-  return reason === null ? null : nobody("IGNORED", reason);
-}
 
 /** Decision 0020: CRM users, the meeting's owner, and whoever shares the owner's company domain. */
-function oursTeller({ ownerAddress }: MeetingFact, { users }: CopyFacts): (address: string) => Match | null {
+function oursTeller({ ownerAddress }: MeetingFact, { users }: CopyFacts) {
   const mailboxes = new Set(users.map(({ mailbox }) => mailbox));
   const owner = ownerAddress && mailboxOf(ownerAddress);
   const ownDomain = ownerAddress && companyDomainOf(ownerAddress);
-  return (address) => {
+  return (address: string, isIgnored: boolean): Match | null => {
     const mailbox = mailboxOf(address);
     if (mailbox === owner) return nobody("SELLER", "The meeting's owner.");
     if (mailboxes.has(mailbox)) return nobody("SELLER", "A user of the CRM: one of your own.");
-    if (ownDomain === null || companyDomainOf(address) !== ownDomain || ignoredBecause(address)) return null;
+    if (ownDomain === null || companyDomainOf(address) !== ownDomain || isIgnored) return null;
     return nobody("SELLER", "Has the same company domain as the meeting's owner: one of your own.");
   };
 }
