@@ -4,7 +4,7 @@ import * as times from "../../simulator/model/times";
 import { holdLiveCopy } from "../../src/connections/copies";
 import { Database } from "../../src/database/database";
 import { DealRow } from "../../src/entities/deal";
-import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/platform/clock";
+import { DAY_MS, dayOf, HOUR_MS, MINUTE_MS } from "../../src/platform/clock";
 import { removeRecords } from "../../src/sync/writers";
 import type { ActorClaims } from "../support/actors";
 import { createTestDatabase, type TestDatabase } from "../support/database";
@@ -12,6 +12,8 @@ import { dumpState } from "../support/dump";
 import { type Service, startService } from "../support/service";
 import { connect, dataOf, noJobIsDue, type Refusal, recordMeeting, syncAgain, syncEnds } from "../support/stories";
 
+/** Of the simulator's users. */
+const ZONE = "Europe/Tallinn";
 let aheadMs = 0;
 const clock = () => new Date(Date.now() + aheadMs);
 const now = () => clock().getTime();
@@ -244,6 +246,27 @@ test("it outlives its deal's way out of sight and back, by whatever way, and a r
   await isBack();
   expect(await database.query("SELECT 1 FROM kept_snooze")).toEqual([]);
   await wake(await idOf(dealId));
+});
+
+const callOf = ({ dealId, personId }: { dealId: number; personId: number }, type = "call") => ({
+  ...{ deal_id: dealId, person_id: personId, type, due_date: dayOf({ zone: ZONE, businessDays: false }, now()) },
+  ...{ done: true, marked_as_done_time: times.v2Time(now() / 1_000) },
+});
+
+// Seen red: it counted from when the day began, before the snooze.
+test("a call on the day of the snooze that has no time ends it, unless it was ticked off before", async () => {
+  // In the afternoon: by noon in UTC the day has begun everywhere.
+  aheadMs += (DAY_MS - (now() % DAY_MS) + 15 * HOUR_MS) % DAY_MS;
+  const story = simulator.company.stories.noParticipants;
+  const id = await idOf(story.dealId);
+  simulator.control.add("activity", callOf(story));
+  aheadMs += MINUTE_MS;
+  const { deal } = await snooze(id, later(30 * DAY_MS));
+  await sync();
+  expect((await shown(id)).snooze).toEqual(deal?.snooze);
+  simulator.control.add("activity", callOf(story));
+  await sync();
+  expect((await shown(id)).snooze).toBeNull();
 });
 
 test("a snooze of a deal that is out of sight goes with a disconnect", async () => {

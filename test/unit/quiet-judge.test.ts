@@ -1,9 +1,12 @@
+import { standardRules } from "../../src/briefing/quiet/facts";
+import { snoozeEnd } from "../../src/briefing/quiet/situation";
 import { DAY_MS } from "../../src/platform/clock";
 import {
   alone,
   codesOf,
   days,
   done,
+  HEALTHY,
   HOUR,
   inMail,
   judged,
@@ -277,3 +280,25 @@ test("a verdict that would only change after the year 9999 changes no more", () 
   const deal = { addedAt: last, inStageSince: last, contacts: [], planned: [planned(last)] };
   expect(judged({ deal }).nextChangeAt).toBeNull();
 });
+
+// A snooze of today at noon in UTC, and a call that was ticked off so many hours later.
+test.each<[string, number, number, boolean, string?]>([
+  ["UTC", 0, 2, true],
+  ["UTC", 0, -2, false],
+  ["UTC", -1, 20, false],
+  ["UTC", 1, 2, true],
+  ["UTC", 0, 2, false, "email"],
+  ["Pacific/Auckland", 0, 2, false],
+  ["Pacific/Auckland", 1, 2, true],
+  ["America/Los_Angeles", 0, 14, true],
+  ["America/Los_Angeles", -1, 2, false],
+])(
+  "in %s a call %i days from today, without a time, ticked off %i h after a snooze, ends it: %s",
+  (zone, day, hours, ends, type = "call") => {
+    const until = NOW + 9 * 24 * HOUR;
+    const call = { ...done(NOW + hours * HOUR, type), day: MIDNIGHT + day * 24 * HOUR };
+    const facts = { ...HEALTHY, contacts: [call], snooze: { at: NOW, until } };
+    const now = NOW + 24 * HOUR;
+    expect(snoozeEnd(facts, standardRules(zone), now)).toBe(ends ? now : until);
+  },
+);

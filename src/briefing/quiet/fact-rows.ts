@@ -88,6 +88,8 @@ export const HAPPENED_ON = `CASE WHEN NOT a.due_has_time AND a.due_at IS NOT NUL
  * latest that it can have been.
  */
 export const HAPPENED_AT = `LEAST(coalesce(${HAPPENED_ON} + ${HALF_A_DAY}, a.happened_at), ${TICKED_OFF})`;
+/** SQL: by when it is known to have taken place; one of a day without a time when it was ticked off, be it on another day. */
+const KNOWN_AT = `CASE WHEN ${HAPPENED_ON} IS NULL THEN ${HAPPENED_AT} ELSE coalesce(${TICKED_OFF}, ${HAPPENED_AT}) END`;
 /** SQL: such a day that began in some zones before the deal was added and in others after it: of each the earliest is found. */
 const DAY_OF_ADDING = `CASE WHEN a.day BETWEEN d.add_time - ${HALF_A_DAY} AND d.add_time + ${EARLIEST_BEGIN} THEN a.day END`;
 
@@ -112,9 +114,9 @@ const endsOf = (
   UNION ALL
   SELECT 'OUTGOING_MAIL', NULL, true, NULL, ARRAY[${ms("d.first_mail_at")}, d.first_mail_person_id] WHERE ${KEEPS_THE_FIRST}
   UNION ALL
-  SELECT 'ACTIVITY', a.type, a.with_person, ${latest("a.crm_id", "a.day", "a.at")},
-    ${earliest("a.crm_id", "a.day", "a.at")} FILTER (WHERE a.at >= coalesce(d.add_time, '-infinity'))
-  FROM (SELECT a.type, a.crm_id, ${HAPPENED_ON} AS day, ${HAPPENED_AT} AS at,
+  SELECT 'ACTIVITY', a.type, a.with_person, ${latest("a.crm_id", "a.day", "a.known_at")},
+    ${earliest("a.crm_id", "a.day", "a.known_at")} FILTER (WHERE a.at >= coalesce(d.add_time, '-infinity'))
+  FROM (SELECT a.type, a.crm_id, ${HAPPENED_ON} AS day, ${HAPPENED_AT} AS at, ${KNOWN_AT} AS known_at,
           coalesce(a.person_id = ANY (people.ids) OR a.participant_ids && people.ids, false) AS with_person
         FROM ${rowsOf("activity", "deal_id", "d.crm_id")} a WHERE ${happened}) a
   GROUP BY a.type, a.with_person, a.day IS NULL, ${DAY_OF_ADDING}

@@ -37,7 +37,7 @@ export type ContactKind = "INCOMING_MAIL" | "OUTGOING_MAIL" | "ACTIVITY" | "NOTE
 export interface Contact {
   kind: ContactKind;
   at: number;
-  /** Of an activity with a day and no time that day's midnight in UTC: it counts from when the day began in the zone, or `at`. */
+  /** Of an activity with a day and no time that day's midnight in UTC: it counts from when the day began in the zone, or from `at`, when it was ticked off. */
   day?: number | null;
   /** The person of the mail, the done activity, or the note. */
   crmId: number;

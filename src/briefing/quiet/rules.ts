@@ -17,7 +17,7 @@ import { dealEvidence, type Touch } from "./situation";
 import type { Standing } from "./verdict";
 
 /** Raised with each change of the rules, or of what is kept for them: what was judged by earlier ones is judged anew from the next run on. */
-export const RULES = 2;
+export const RULES = 3;
 
 /** A tenant's own wishes for silence; for each that it leaves out the standard holds. */
 export type Wishes = Pick<QuietSettingsRow, "timeZone" | "businessDays" | "twoWayTypes" | "thresholds">;

@@ -118,16 +118,17 @@ export function firstMailOf(facts: DealFacts): { at: number | null; personId: nu
 }
 
 /**
- * When a snooze that holds at an instant ends: at its date, or with the buyer's next contact after it was begun. A meeting
- * with the buyer is one at its end; another contact when it is known of.
+ * When a snooze that holds at an instant ends: at its date, or with the buyer's next contact after it was begun. A meeting is
+ * one at its end, another when it is known of; on a day without a time it may have been at any hour until it was ticked off.
  */
-export function snoozeEnd(facts: DealFacts, rules: QuietRules, now: number): number | null {
-  const { snooze, meetings } = facts;
+export function snoozeEnd({ snooze, contacts, meetings }: DealFacts, rules: QuietRules, now: number): number | null {
   if (!snooze) return null;
-  const { inbound } = situationAt(facts, rules, now);
-  if (inbound && inbound.at > snooze.at) return now;
-  const held = meetings.filter(({ withBuyer, endsAt }) => withBuyer && endsAt > now).map(({ endsAt }) => endsAt);
-  return Math.min(snooze.until, ...held);
+  const heard = contacts
+    .filter((contact) => sideOf(contact, rules) === "BUYERS")
+    .map((contact) => latestAt(contact, rules));
+  const met = meetings.filter(({ withBuyer }) => withBuyer).map(({ endsAt }) => endsAt);
+  if ([...heard, ...met.filter((at) => at <= now)].some((at) => at > snooze.at)) return now;
+  return Math.min(snooze.until, ...met.filter((at) => at > now));
 }
 
 type Side = "BUYERS" | "OURS" | "INWARD";
@@ -173,6 +174,9 @@ const EVIDENCE_TYPE = { INCOMING_MAIL: "Person", OUTGOING_MAIL: "Person", ACTIVI
 /** A day is the zone's; what was ticked off before it had begun took place then. */
 export const contactAt = ({ at, day }: Pick<Contact, "at" | "day">, calendar: Calendar): number =>
   day == null ? at : Math.min(at, startOfDay(calendar, day));
+
+const latestAt = ({ at, day }: Contact, { calendar }: QuietRules): number =>
+  day == null ? at : Math.min(at, startOfDay(calendar, day + DAY_MS));
 
 const touch = (kind: Touch["kind"], at: number, evidence: Evidence, activityType: string | null = null): Touch => {
   return { at, kind, activityType, evidence };
