@@ -9,6 +9,7 @@ import { removeRecords } from "../../src/sync/writers";
 import type { ActorClaims } from "../support/actors";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { dumpState } from "../support/dump";
+import { setQuiet } from "../support/quiet-settings";
 import { type Service, startService } from "../support/service";
 import { connect, dataOf, noJobIsDue, type Refusal, recordMeeting, syncAgain, syncEnds } from "../support/stories";
 
@@ -267,6 +268,24 @@ test("a call on the day of the snooze that has no time ends it, unless it was ti
   simulator.control.add("activity", callOf(story));
   await sync();
   expect((await shown(id)).snooze).toBeNull();
+});
+
+// Seen red: what had been our own word ended nothing when it became the buyer's.
+test("a kind that is named two-way ends the snoozes that it has followed, and no others", async () => {
+  const { noParticipants, ghosted } = simulator.company.stories;
+  const [id, other] = [await idOf(noParticipants.dealId), await idOf(ghosted.dealId)];
+  for (const one of [id, other]) await snooze(one, later(30 * DAY_MS));
+  aheadMs += MINUTE_MS;
+  simulator.control.add("activity", callOf(noParticipants, "demo"));
+  await sync();
+  expect(await listed(true)).toEqual([id, other].sort());
+  await setQuiet(service, { twoWayActivityTypes: ["demo"] });
+  await noJobIsDue(database);
+  expect(await listed(true)).toEqual([other]);
+  expect((await shown(id)).snooze).toBeNull();
+  await setQuiet(service, {});
+  await noJobIsDue(database);
+  await wake(other);
 });
 
 test("a snooze of a deal that is out of sight goes with a disconnect", async () => {

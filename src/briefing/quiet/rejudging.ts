@@ -12,8 +12,8 @@ import type { Logger } from "../../platform/logger";
 import { forEachLogged } from "../../platform/work";
 import { readFewOfOtherStages, readKeptFacts, readRotting } from "./read-quiet";
 import { NO_WISHES, standardsOf, type Wishes } from "./rules";
-import { begunOf, FORGET_LET_GO, JUDGED_BY_COMING, TAKE_OVER } from "./silence-rows";
-import { judgeDeals, markHolding, storeComing, type Taken } from "./stored-silence";
+import { begunOf, FORGET_LET_GO, JUDGED_BY_COMING, snoozedDeals, TAKE_OVER } from "./silence-rows";
+import { judgeDeals, keepSnoozeEnds, markHolding, storeComing, type Taken } from "./stored-silence";
 import { flipsOf, tellFlips } from "./verdict";
 
 /**
@@ -133,6 +133,18 @@ async function storeAllComing(copy: CopyScope, now: Date): Promise<void> {
   await rows(TAKE_OVER, [tenantId, copyId, now]);
 }
 
+/** By other standards a contact since may be the buyer's, or of a later hour. Snoozed deals are few, and their verdicts stand. */
+async function endSnoozes(copy: CopyScope, now: Date): Promise<void> {
+  const { tenantId, copyId, rows } = copy;
+  const snoozed = await rows<{ id: number }>(SNOOZED, [tenantId, copyId, now], { id: "number" });
+  for (let begin = 0; begin < snoozed.length; begin += BATCH) {
+    const ids = snoozed.slice(begin, begin + BATCH).map(({ id }) => id);
+    const found = await readKeptFacts(copy, ids, now);
+    if (found) await keepSnoozeEnds(copy, found, now);
+  }
+}
+const SNOOZED = `SELECT z.id FROM (${snoozedDeals("$3")}) z (id)`;
+
 export class Rejudging {
   constructor(
     private readonly database: Database,
@@ -194,6 +206,7 @@ export class Rejudging {
     await storeAllComing(copy, this.clock());
     await typed((orm) => orm.delete(ComingSilenceRow, { tenantId, copyId }));
     await settle(copy, coming);
+    await endSnoozes(copy, this.clock());
     copy.afterCommit(() => this.logger.info({ tenantId, copyId }, "all deals are judged by other standards"));
   }
 }

@@ -149,10 +149,12 @@ async function judgeFound(copy: CopyScope, found: QuietFacts, now: Date, telling
   await rows(STORE, [tenantId, copyId, jsonRows(phases)]);
   await storeComing(copy, found, now);
   await keepOfDeals(copy, KEEP_FIRST_MAIL, found.deals, firstMailOf);
-  const snoozeEndOf = (facts: DealFacts) => facts.snooze && { at: snoozeEnd(facts, found.copy.rules, +now) };
-  await keepOfDeals(copy, KEEP_SNOOZE_END, found.deals, snoozeEndOf);
+  await keepSnoozeEnds(copy, found, now);
   await tell(copy, schedules, now, telling);
 }
+
+export const keepSnoozeEnds = (copy: CopyScope, { deals, copy: { rules } }: QuietFacts, now: Date): Promise<void> =>
+  keepOfDeals(copy, KEEP_SNOOZE_END, deals, (deal) => deal.snooze && { at: snoozeEnd(deal, rules, +now) });
 
 /** Keeps in the rows of deals the instant that {@link of} says, and what belongs to it; of most it is none. */
 async function keepOfDeals(
@@ -207,10 +209,7 @@ export async function storeComing(
   if (found.length > 0) await rows(STORE_COMING, [tenantId, copyId, jsonRows(found)]);
 }
 
-/**
- * Lists read the phases that are marked as holding, and of deals whose mark is behind its time they look the phase up: this
- * keeps those few. The caller's transaction holds the copy to judge.
- */
+/** Keeps those few whose mark is behind: lists look their phases up. The caller's transaction holds the copy to judge. */
 export async function markHolding({ tenantId, copyId, rows }: CopyScope, now: Date): Promise<void> {
   await rows(MARK_HOLDING, [tenantId, copyId, now]);
 }
