@@ -3,6 +3,7 @@ import type { Standards } from "../../entities/silence";
 import { type DealFacts, isSilent, type QuietRules } from "./facts";
 import { readFreshness, readKeptFacts } from "./read-quiet";
 import { byStandards, isStale, rulesOf } from "./rules";
+import { snoozeEnd } from "./situation";
 import { standingAt, verdictAt } from "./verdict";
 
 /** Deals whose facts are held at once. */
@@ -89,16 +90,17 @@ async function quietBy(copy: CopyScope, batch: readonly Changing[], proposed: St
   const wouldBe = byStandards(found.deals, proposed);
   for (const [index, facts] of wouldBe.entries()) {
     const present = found.deals[index];
-    const was = present !== undefined && isQuiet(present, found.copy.rules, now);
-    const will = isQuiet(facts, rules, now);
+    const was = present !== undefined && isOnBoard(present, found.copy.rules, now);
+    const will = isOnBoard(facts, rules, now);
     if (will && !was) become.add(facts.dealId);
     if (was && !will) stop.add(facts.dealId);
   }
   return { become, stop };
 }
 
-function isQuiet(facts: DealFacts, rules: QuietRules, now: Date): boolean {
+/** Other two-way kinds end a snooze with what was our own word so far. */
+function isOnBoard(facts: DealFacts, rules: QuietRules, now: Date): boolean {
   const at = now.getTime();
   const { verdict } = verdictAt(standingAt(facts, rules, at), at);
-  return facts.isOpen && isSilent(verdict);
+  return facts.isOpen && isSilent(verdict) && (snoozeEnd(facts, rules, at) ?? at) <= at;
 }
