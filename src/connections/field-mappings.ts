@@ -3,7 +3,7 @@ import type { Actor } from "../auth/actor";
 import { type PolicyRefusal, recordAudit, refusalToConnect, refusedByPolicy } from "../auth/policies";
 import type { CrmApi } from "../crm/api";
 import { ADDRESSES } from "../crm/calls";
-import { CrmError, type CrmFailure, type Explanation, explain, isAccountClosed, stopBehind } from "../crm/errors";
+import { CrmError, type CrmFailure, type Explanation, explain, proofRefusedBehind, stopBehind } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
 import type { CrmEntity, CrmField } from "../crm/parsing/fields";
 import type { CopyScope, Database, TenantScope } from "../database/database";
@@ -212,7 +212,6 @@ function refusalOf(error: unknown): Refused<FieldListRefusal> {
   const stop = stopBehind(error);
   if (stop) return refused("CRM_UNAVAILABLE", stop.message);
   if (error instanceof CrmError) return refused("CRM_UNAVAILABLE", explain(error.code, OF_FIELDS[error.code]));
-  if (error instanceof OAuthError)
-    return refused("CRM_UNAVAILABLE", explain(isAccountClosed(error) ? "ACCOUNT_CLOSED" : "NO_TOKEN"));
+  if (error instanceof OAuthError) return refused("CRM_UNAVAILABLE", explain(proofRefusedBehind(error) ?? "NO_TOKEN"));
   throw error;
 }

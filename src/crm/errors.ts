@@ -111,10 +111,15 @@ export function stopBehind(error: unknown): CrmStoppedError | null {
   return error instanceof ServiceError && error.cause instanceof CrmStoppedError ? error.cause : null;
 }
 
-/** Whether the CRM company's account is closed, be it told to a call or, before that, to the question whose its renewed token is. */
-export function isAccountClosed(error: unknown): boolean {
-  const told = error instanceof ServiceError && error.cause instanceof CrmError ? error.cause : error;
-  return told instanceof CrmError && told.code === "ACCOUNT_CLOSED";
+const REFUSED_PROOF: ReadonlySet<CrmFailure> = new Set(["REFUSED", "RATE_LIMITED", "ACCOUNT_CLOSED"]);
+
+/**
+ * Why the CRM did not say whose a renewed token is: for want of a right, of tokens, or of an open account. null where
+ * something else went wrong, which may end by itself.
+ */
+export function proofRefusedBehind(error: unknown): CrmFailure | null {
+  const cause = error instanceof ServiceError ? error.cause : null;
+  return cause instanceof CrmError && REFUSED_PROOF.has(cause.code) ? cause.code : null;
 }
 
 /** Sorts an answer that is not a success. What a proxy says under a status is nothing that the CRM says. */

@@ -2,7 +2,7 @@ import { LessThan } from "typeorm";
 import { ConnectionGoneError, NeedsReauthorizationError } from "../connections/connection";
 import { NO_TOKEN } from "../connections/renewal";
 import type { CrmPage } from "../crm/api";
-import { CrmError, type CrmFailure, explain, stopBehind } from "../crm/errors";
+import { CrmError, type CrmFailure, explain, proofRefusedBehind, stopBehind } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
 import type { CopyScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
@@ -62,8 +62,6 @@ const BY_CRM_FAILURE: Record<CrmFailure, RunFailure> = {
   },
 };
 
-const ASKED_WHO: ReadonlySet<CrmFailure> = new Set(["REFUSED", "RATE_LIMITED", "ACCOUNT_CLOSED"]);
-
 /** What a run reports when `error` ends it; null where the run is no longer this worker's and nothing is to be said. */
 export function failureOf(error: unknown): RunFailure | null {
   if (error instanceof RunLostError || error instanceof ConnectionGoneError) return null;
@@ -73,10 +71,8 @@ export function failureOf(error: unknown): RunFailure | null {
     const message = "The CRM does not accept this service's app registration. Tell the operator.";
     return { code: "INTERNAL", message, outcome: error.code };
   }
-  // Whose a renewed token is was not said, and why not: for want of a right, of tokens, or of an open account.
-  if (error instanceof OAuthError && error.cause instanceof CrmError && ASKED_WHO.has(error.cause.code)) {
-    return BY_CRM_FAILURE[error.cause.code];
-  }
+  const unproven = proofRefusedBehind(error);
+  if (unproven) return BY_CRM_FAILURE[unproven];
   if (error instanceof OAuthError) return NO_TOKEN;
   return { code: "INTERNAL", message: "The run failed for a reason of our own. The operator's log has it." };
 }

@@ -1,7 +1,7 @@
 import { ConnectionGoneError, NeedsReauthorizationError } from "../connections/connection";
 import type { FieldListRefusal } from "../connections/field-mappings";
 import type { CrmApi } from "../crm/api";
-import { CrmError, type CrmFailure, explain, isAccountClosed, stopBehind } from "../crm/errors";
+import { CrmError, type CrmFailure, explain, proofRefusedBehind, stopBehind } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
 import type { CrmRecordRef } from "../crm/parsing/fields";
 import type { TenantScope } from "../database/database";
@@ -46,6 +46,8 @@ const LATER = "Try again later with a new idempotency key.";
 /** The CRM took the request and said no. 408, 409 and whatever a proxy or a 5xx says leave open what was done. */
 const REFUSALS: Partial<Record<CrmFailure, WriteFailure>> = {
   UNAUTHORIZED: { code: "NEEDS_REAUTHORIZATION", message: explain("UNAUTHORIZED") },
+  ACCOUNT_CLOSED: { code: "CRM_ACCOUNT_CLOSED", message: explain("ACCOUNT_CLOSED") },
+  REFUSED: { code: "FORBIDDEN", message: explain("REFUSED") },
   NOT_FOUND: {
     code: "RECORD_NOT_FOUND",
     message: explain("NOT_FOUND", {
@@ -56,8 +58,6 @@ const REFUSALS: Partial<Record<CrmFailure, WriteFailure>> = {
   RATE_LIMITED: { code: "RATE_LIMITED", message: explain("RATE_LIMITED", { todo: LATER }) },
 };
 
-const ACCOUNT_CLOSED: WriteFailure = { code: "CRM_ACCOUNT_CLOSED", message: explain("ACCOUNT_CLOSED") };
-const FORBIDDEN: WriteFailure = { code: "FORBIDDEN", message: explain("REFUSED") };
 const IN_THE_BIN: WriteFailure = {
   code: "RECORD_NOT_FOUND",
   message: "The record is deleted in the CRM. Restore it there, or choose another record.",
@@ -115,7 +115,9 @@ export function certainFailureOf(error: unknown): WriteFailure | null {
   const stop = stopBehind(error);
   if (stop)
     return unavailable(`All calls to the CRM are stopped by the operator of this service (${stop.reason}). ${LATER}`);
-  if (isAccountClosed(error)) return ACCOUNT_CLOSED;
+  const unproven = proofRefusedBehind(error);
+  const refusal = unproven && REFUSALS[unproven];
+  if (refusal) return refusal;
   if (error instanceof OAuthError) return unavailable(explain("NO_TOKEN", { todo: LATER }));
   if (error instanceof UnsealError) {
     return unavailable(`The service has lost the key to its access, and its operator has to put it back. ${LATER}`);
@@ -130,7 +132,7 @@ function refusalOf({ code, detail: { neverSent, status, crmCode } }: CrmError): 
   if (neverSent) return unavailable(explain("UNAVAILABLE", { what: "The CRM could not be reached.", todo: LATER }));
   if (!isClientError(status)) return null;
   if (crmCode?.endsWith("_DELETED")) return IN_THE_BIN;
-  if (code === "REFUSED") return status === 403 ? FORBIDDEN : REJECTED;
+  if (code === "REFUSED" && status !== 403) return REJECTED;
   return REFUSALS[code] ?? null;
 }
 

@@ -125,12 +125,15 @@ describe("The fields on the connection", () => {
   });
 
   // Seen red: once the token was an hour old, "The access token could not be renewed for now. Try again in a while."
-  test("are an error that says what to settle where the account is closed, also where the token is renewed first", async () => {
+  test.each([
+    ["has closed the account", { status: 402 }, "Settle that with the CRM."],
+    ["refuses", { status: 403 }, "Ask the CRM's admin."],
+    ["throttles", { kind: "throttle" }, "request limit is used up"],
+  ] as const)("are an error that says what to do where the CRM %s as the token is renewed", async (_, fault, what) => {
     const as = await connected();
     await makeStale(database, as.tenant);
-    simulator.control.fail({ match: "/api/v1/users/me", with: { status: 402 } });
-    const [error] = (await fieldsOf(as, "DEAL")).errors ?? [];
-    expect(error?.message).toContain("Settle that with the CRM.");
+    simulator.control.fail({ match: "/api/v1/users/me", with: fault });
+    expect((await fieldsOf(as, "DEAL")).errors?.[0]?.message).toContain(what);
   });
 
   test("are an error with a code where nothing is connected, and where someone has to authorize again", async () => {

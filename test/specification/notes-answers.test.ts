@@ -99,12 +99,16 @@ test("a refused token is renewed once and the note sent once more: the first req
 });
 
 // Seen red: once the token was an hour old, "The access token could not be renewed for now. Try again later", which never helps.
-test("a company's closed account is told as one also where its token has to be renewed first", async () => {
+test.each<[string, Fault, string, string]>([
+  ["a company's closed account", { status: 402 }, "CRM_ACCOUNT_CLOSED", "Settle that with the CRM."],
+  ["a missing permission", { status: 403 }, "FORBIDDEN", "Ask the CRM's admin."],
+  ["a used-up limit", { kind: "throttle" }, "RATE_LIMITED", "request limit is used up"],
+])("%s is told as one also where the token has to be renewed first", async (_, fault, code, message) => {
   await makeStale(database, "acme");
-  simulator.control.fail({ match: "/api/v1/users/me", times: 1, with: { status: 402 } });
+  simulator.control.fail({ match: "/api/v1/users/me", times: 1, with: fault });
   const { state, error } = await writeNote(service, { meetingId });
-  expect([state, error?.code]).toEqual(["FAILED", "CRM_ACCOUNT_CLOSED"]);
-  expect(error?.message).toContain("Settle that with the CRM.");
+  expect([state, error?.code]).toEqual(["FAILED", code]);
+  expect(error?.message).toContain(message);
   expect(posts(simulator)).toEqual([]);
 });
 

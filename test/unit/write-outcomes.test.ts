@@ -45,6 +45,8 @@ describe("what the answer to a write says of it", () => {
     ["a success that cannot be read", new CrmError("UNREADABLE", "not JSON", { status: 201 }), "UNKNOWN"],
     ["a success that is too large", new CrmError("UNREADABLE", "too large"), "UNKNOWN"],
     ["the token could not be renewed", new OAuthError("UNKNOWN", "no answer"), "CRM_UNAVAILABLE"],
+    ["whose the token is was refused", new OAuthError("OUTAGE", "", { cause: answered(400) }), "FORBIDDEN"],
+    ["whose the token is was not answered", new OAuthError("OUTAGE", "", { cause: answered(503) }), "CRM_UNAVAILABLE"],
     ["the token came too late", new NotSentInTimeError("late"), "CRM_UNAVAILABLE"],
     ["the grant is refused", new NeedsReauthorizationError("revoked"), "NEEDS_REAUTHORIZATION"],
     ["disconnected meanwhile", new ConnectionGoneError("gone"), "NEEDS_REAUTHORIZATION"],
