@@ -138,7 +138,7 @@ export class NoteWriteResolver extends receiptResolver(() => NoteWrite) {
 
   @Subscription(() => CrmWrite, {
     description:
-      "A write of the viewer that became WRITTEN or FAILED after it had been UNKNOWN; once for each change, and it waits for the first. Nobody else is told, whatever the role.",
+      "A write of the viewer that became WRITTEN or FAILED after it had been UNKNOWN, or under way for two seconds; once for each change, and it waits for the first. Nobody else is told, whatever the role.",
     subscribe: ({ context }: { context: EventContext }) =>
       context.changesOf(
         WRITE_SETTLED,

@@ -5,9 +5,9 @@ import { notifyOf, WRITE_SETTLED } from "../database/between-processes";
 import type { TenantScope } from "../database/database";
 import { enqueueJob, type JobKind } from "../database/jobs";
 import { FieldWriteRow, NoteWriteRow, type StoredWriteState, type WriteReceipt } from "../entities/writeback";
-import { DAY_MS } from "../platform/clock";
+import { DAY_MS, SECOND_MS } from "../platform/clock";
 import { ServiceError } from "../platform/errors";
-import { AWAITED_MS, nextLookUp, sentenceOf, type WriteFailure, type WriteOutcome } from "./outcomes";
+import { nextLookUp, sentenceOf, type WriteFailure, type WriteOutcome } from "./outcomes";
 import type { MeetingTargets, Target } from "./targets";
 
 const WRITE_REF = z.object({ tenantId: z.number(), writeId: z.uuid() });
@@ -155,6 +155,9 @@ async function insertReceipt<Row extends WriteReceipt>(
   return made ?? null;
 }
 
+/** Nobody gives an answer up sooner, to ask by the key. What takes longer is told, and whoever still waits hears it twice. */
+const ANSWERED_WITHIN_MS = 2 * SECOND_MS;
+
 /**
  * The only settlement: notes what became of a write, where that is not known yet. One that is UNKNOWN is looked up later,
  * and never sent; who asked for it is told when it becomes known.
@@ -186,8 +189,8 @@ export async function settle<Row extends WriteReceipt>(
       [tenantId, id, state, code, message, now, settledAt, nextLookUpAt, from, ...(isNote ? [crmNoteId] : [])],
     );
   let [changed] = await changeFrom(["SENDING"]);
-  // From SENDING, whoever sent it is answered; later, or where a second call was told UNKNOWN, who asked for it is told.
-  let isTold = changed !== undefined && now.getTime() >= changed.requestedAt.getTime() + AWAITED_MS;
+  // From SENDING, whoever sent it is answered; later, or where it may have been shown as UNKNOWN, who asked for it is told.
+  let isTold = changed !== undefined && now.getTime() >= changed.requestedAt.getTime() + ANSWERED_WITHIN_MS;
   if (!changed && !isUnknown) {
     [changed] = await changeFrom(state === "WRITTEN" ? kind.writtenFrom : ["UNKNOWN"]);
     isTold = changed !== undefined;

@@ -5,7 +5,7 @@ import { fieldOf, recordPath, setMapping, writeFields } from "../support/fields"
 import { posts, writeNote } from "../support/notes";
 import type { Service } from "../support/service";
 import { type Subscription, subscribe } from "../support/sockets";
-import { connect, recordMeeting, syncAgain, syncEnds, until } from "../support/stories";
+import { connect, dataOf, recordMeeting, syncAgain, syncEnds, until } from "../support/stories";
 import { useCrm } from "../support/world";
 import { useWriteback } from "../support/writeback";
 
@@ -172,9 +172,32 @@ test("two that settle one write at the same moment tell it once, in the transact
   });
 });
 
+const BY_KEY = `query ($key: String) { crmWrites(first: 1, idempotencyKey: $key) { nodes {
+  ... on NoteWrite { id state } } } }`;
+
+// Seen red: told from 25 seconds on alone, however long ago its client had given up.
+test("who was shown UNKNOWN while a note was on its way is told what became of it", async () => {
+  await listening(async (tells) => {
+    simulator.control.fail({ match: "/api/v1/notes", method: "POST", with: { kind: "delay", ms: 3_000 } });
+    const idempotencyKey = "given up";
+    const writing = writeNote(service, { meetingId, idempotencyKey }, MIA);
+    const shown = await until("it is being sent", async () => {
+      const answer = await service.ask<{ crmWrites: { nodes: { id: string; state: string }[] } }>(
+        BY_KEY,
+        { key: idempotencyKey },
+        MIA,
+      );
+      return dataOf(answer).crmWrites.nodes[0];
+    });
+    expect(shown.state).toBe("UNKNOWN");
+    await tells([`NoteWrite ${shown.id} WRITTEN`]);
+    expect(await writing).toMatchObject({ id: shown.id, state: "WRITTEN" });
+  });
+});
+
 test("an answer that comes after a retry was told UNKNOWN is told, and one that comes at once is not", async () => {
   const asked = await Promise.all(
-    [30, 5].map(async (seconds) => ({ seconds, note: await writeNote(service, { meetingId }, MIA) })),
+    [30, 1].map(async (seconds) => ({ seconds, note: await writeNote(service, { meetingId }, MIA) })),
   );
   const scope = writeback.database.tenant(await database.tenantId("acme"));
   await listening(async (tells) => {
