@@ -1,4 +1,4 @@
-import MarkdownIt from "markdown-it";
+import MarkdownIt, { type Token } from "markdown-it";
 import { z } from "zod";
 import type { Actor } from "../auth/actor";
 import { holdLiveCopy } from "../connections/copies";
@@ -296,6 +296,9 @@ const MAX_NESTING = 40;
 const markdown = new MarkdownIt({ html: false, maxNesting: MAX_NESTING }).disable(["reference", "image"]);
 /** Of an image its words and address are sent, as a link; of a link that would be dropped, all that was typed. */
 markdown.validateLink = isLinkOut;
+/** Of what is no link nothing is put together: one may stand in another, and each would be written out. */
+const { normalizeLink } = markdown;
+markdown.normalizeLink = (href) => (isLinkOut(href) ? normalizeLink(href) : "");
 
 /** Crockford's base 32: no letter that is taken for a digit. */
 const DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
@@ -325,10 +328,11 @@ export async function noteHtml(content: string, reference: string): Promise<stri
   return `${safe === null || safe.cut ? asTyped(wellFormed) : safe.html.trim()}\n<p>Ref. ${reference}</p>`;
 }
 
-/** The parser takes time by the square of brackets, and by the lines for each level and column. Notes have far fewer. */
+/** The parser takes time by the lines for each level and column. Notes have far fewer. */
 const MAX_LINES = 5_000;
-const MAX_BRACKETS = 500;
 const MAX_MARKS = 10_000;
+/** Each address is taken apart and put together anew. */
+const MAX_LINKS = 2_000;
 /** A table is as wide as its first line, whatever the others hold. */
 const MAX_CELLS = 10_000;
 
@@ -339,16 +343,29 @@ function render(content: string): string | null {
   const isDense =
     lines.length > MAX_LINES ||
     columns * lines.length > MAX_CELLS ||
-    count(content, /\[/g) > MAX_BRACKETS ||
+    count(content, /\]\(/g) > MAX_LINKS ||
     count(content, /[*_~`<>&|\\]/g) > MAX_MARKS;
   if (isDense) return null;
-  const env = {};
+  const env: { isDense?: boolean } = {};
   const tokens = markdown.parse(content, env);
-  if (tokens.some(({ level }) => level >= MAX_NESTING - 1)) return null;
+  if (env.isDense || tokens.some(({ level }) => level >= MAX_NESTING - 1)) return null;
   return markdown.renderer.render(tokens, markdown.options, env);
 }
 
 const count = (text: string, mark: RegExp) => text.match(mark)?.length ?? 0;
+
+/** The end of a bracket that is not closed soon is looked for as far as its paragraph goes: half a million steps take 20 ms. */
+const MAX_STEPS = 500_000;
+/** Code, and an address within `<>`, may take the end for themselves. */
+const OPEN_BRACKET = /\[(?![^[\]`<]{0,200}\])/g;
+const stepsOf = ({ type, content }: Token) =>
+  type === "inline" ? count(content.replace(/\\./gs, ""), OPEN_BRACKET) * content.length : 0;
+
+markdown.core.ruler.before("inline", "brackets", (state) => {
+  if (state.tokens.reduce((steps, token) => steps + stepsOf(token), 0) <= MAX_STEPS) return;
+  state.env.isDense = true;
+  state.tokens = [];
+});
 
 /** Every character of it, its marks among them. */
 const asTyped = (content: string) =>

@@ -529,7 +529,7 @@ export type WriteNoteInput = {
   meetingId: string | number;
   /** A deal, person or organization certainly matched to the meeting; absent: the meeting's deal, or its only person where no deal could be meant. */
   targetId?: string | number | null | undefined;
-  /** Markdown. At most 60,000 characters. */
+  /** Markdown. At most 60,000 characters. What has more than anybody writes of lines (5,000), links (2,000), marks or cells of a table (10,000), levels (40) or brackets left open is sent as typed, not formatted. */
   content: string;
   /** Chosen by the client; the same key with the same input gives the same write, never a second note. */
   idempotencyKey: string;
