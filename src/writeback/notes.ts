@@ -321,8 +321,8 @@ const referenceFrom = (tag: Buffer): string =>
 
 /** The note as it is sent. The reference is visible text, because the CRM may drop anything else. */
 export async function noteHtml(content: string, reference: string): Promise<string> {
-  // JSON cannot carry half of a surrogate pair to everybody, and markdown-it sees to NUL.
-  const wellFormed = content.replace(/\p{Surrogate}/gu, "\ufffd");
+  // JSON cannot carry half of a surrogate pair to everybody, and markdown-it sees to NUL. It takes a lone CR for a line's end.
+  const wellFormed = content.replace(/\p{Surrogate}/gu, "\ufffd").replace(/\r\n?/g, "\n");
   const rendered = await inSlice(content.length, () => render(wellFormed));
   const safe = rendered === null ? null : await safeHtml(rendered);
   return `${safe === null || safe.cut ? asTyped(wellFormed) : safe.html.trim()}\n<p>Ref. ${reference}</p>`;

@@ -258,3 +258,9 @@ test("of links in the addresses of links that lead nowhere nothing is written ou
   const { user, system } = process.cpuUsage(before);
   expect(user + system).toBeLessThan(250_000);
 });
+
+// Seen red: as one line it was formatted, in 140 ms of one turn.
+test("a line may end with a carriage return alone", async () => {
+  const content = `${"a\n".repeat(20_000)}the **end**`;
+  expect(await noteHtml(content.replaceAll("\n", "\r"), "CRM-X")).toBe(await noteHtml(content, "CRM-X"));
+});
