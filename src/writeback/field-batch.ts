@@ -144,6 +144,8 @@ export type Batch = readonly [BatchField, ...BatchField[]];
 export interface RecordReport {
   /** In the order of the batch. */
   outcomes: WriteOutcome[];
+  /** What was thrown for each, where something was; of one that is WRITTEN all the same it says nothing. */
+  errors: unknown[];
   /** The record's custom fields as the CRM last showed them; null where it showed none. */
   seen: CrmCustomFields | null;
   /** Why nothing more is to be sent to this CRM for now; null where it may. */
@@ -156,7 +158,8 @@ const STOPPING: ReadonlySet<StoredWriteErrorCode> = new Set(["RATE_LIMITED", "NE
 const UNKNOWN: WriteOutcome = { state: "UNKNOWN" };
 
 /** `failure` is null where the answer is lost. */
-type Attempt = { seen: CrmCustomFields } | { failure: WriteFailure | null };
+type Attempt = { seen: CrmCustomFields } | Failed;
+type Failed = { failure: WriteFailure | null; error: unknown };
 
 /**
  * Writes the fields of one record as one batch; where that fails, each of them once alone (specification 4.3.1). A
@@ -170,27 +173,28 @@ export async function writeRecord(
 ): Promise<RecordReport> {
   const together = await attempt(api, record, batch);
   if ("seen" in together) {
-    return { outcomes: batch.map((field) => seenAs(field, together.seen)), seen: together.seen, stop: null };
+    return { outcomes: batch.map((one) => seenAs(one, together.seen)), errors: [], seen: together.seen, stop: null };
   }
-  const failure = await inSight(api, record, together.failure);
-  if (failure !== together.failure) return { outcomes: batch.map(() => failed({ failure })), seen: null, stop: null };
+  const said = await inSight(api, record, together.failure);
+  const errors: unknown[] = batch.map(() => together.error);
+  if (said !== together.failure) return { outcomes: batch.map(() => failed(said)), errors, seen: null, stop: null };
   const outcomes: WriteOutcome[] = [];
   let seen: CrmCustomFields | null = null;
-  let stop = stopOf(together);
-  for (const field of batch) {
-    const alone: Attempt = stop ? { failure: stop } : await attempt(api, record, [field]);
+  let last: Failed = together;
+  for (const [position, field] of batch.entries()) {
+    const alone: Attempt = stopOf(last) ? last : await attempt(api, record, [field]);
     if ("seen" in alone) seen = alone.seen;
-    else stop ??= stopOf(alone);
-    const outcome = "seen" in alone ? seenAs(field, alone.seen) : failed(alone);
+    else [last, errors[position]] = [alone, alone.error];
+    const outcome = "seen" in alone ? seenAs(field, alone.seen) : failed(alone.failure);
     // The lost batch may still take effect: only a value that is seen to be there is certain after it.
     outcomes.push(together.failure || outcome.state === "WRITTEN" ? outcome : UNKNOWN);
   }
-  return { outcomes, seen, stop };
+  return { outcomes, errors, seen, stop: stopOf(last) };
 }
 
 /** What was not sent at all, because the CRM had said before that it takes nothing now. */
 export function notSent(batch: Batch, stop: WriteFailure): RecordReport {
-  return { outcomes: batch.map(() => ({ state: "FAILED", failure: stop })), seen: null, stop };
+  return { outcomes: batch.map(() => failed(stop)), errors: [], seen: null, stop };
 }
 
 async function attempt(
@@ -201,16 +205,14 @@ async function attempt(
   try {
     return { seen: await api.setCustomFields(entity, id, batch) };
   } catch (error) {
-    return { failure: certainFailureOf(error) };
+    return { failure: certainFailureOf(error), error };
   }
 }
 
-const stopOf = ({ failure }: { failure: WriteFailure | null }) =>
-  failure && STOPPING.has(failure.code) ? failure : null;
+const stopOf = ({ failure }: Failed) => (failure && STOPPING.has(failure.code) ? failure : null);
 
 function seenAs({ key, type, value }: BatchField, { customFields }: CrmCustomFields): WriteOutcome {
   return isApplied(type, value, customFields[key]) ? { state: "WRITTEN" } : { state: "FAILED", failure: NOT_APPLIED };
 }
 
-const failed = ({ failure }: { failure: WriteFailure | null }): WriteOutcome =>
-  failure ? { state: "FAILED", failure } : UNKNOWN;
+const failed = (failure: WriteFailure | null): WriteOutcome => (failure ? { state: "FAILED", failure } : UNKNOWN);

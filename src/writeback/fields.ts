@@ -2,11 +2,11 @@ import type { Actor } from "../auth/actor";
 import { areLabelsOld } from "../connections/field-lists";
 import { type FieldMappings, readFieldMappings } from "../connections/field-mappings";
 import { CrmError } from "../crm/errors";
-import type { CrmCustomFields } from "../crm/parsing/fields";
 import type { TenantScope } from "../database/database";
 import type { MatchedEntity } from "../entities/meeting";
 import type { FieldWriteRow } from "../entities/writeback";
 import { accepted, type Outcome } from "../platform/errors";
+import { UnsealError } from "../platform/keyring";
 import {
   type AskedFields,
   batchesOf,
@@ -128,7 +128,7 @@ export class FieldWrites {
         : await writeRecord(callsToWrite(this.parts, receipt), target, batch);
       stop = report.stop;
       const outcomes = stop ? report.outcomes : await this.#explained(batch, report.outcomes);
-      for (const row of await this.#settle(batch, outcomes, report.seen)) settled.set(row.id, row);
+      for (const row of await this.#settle(batch, { ...report, outcomes })) settled.set(row.id, row);
     }
     return [...settled.values()];
   }
@@ -145,11 +145,7 @@ export class FieldWrites {
     );
   }
 
-  async #settle(
-    batch: RecordBatch,
-    outcomes: readonly WriteOutcome[],
-    seen: CrmCustomFields | null,
-  ): Promise<FieldWriteRow[]> {
+  async #settle(batch: RecordBatch, { outcomes, errors, seen }: RecordReport): Promise<FieldWriteRow[]> {
     const { database, clock, logger, metrics } = this.parts;
     const { tenantId, copyId, entity } = batch[0].receipt;
     const settled = await database.tenant(tenantId).transaction(async (scope) => {
@@ -161,9 +157,12 @@ export class FieldWrites {
       if (seen) await copyFields(scope, copyId, entity, seen);
       return rows;
     });
-    for (const { id, state, errorCode } of settled) {
+    for (const [position, { id, state, errorCode }] of settled.entries()) {
       metrics?.crmWrites.inc({ kind: "field", state });
-      logger.info({ tenantId, writeId: id, state, code: errorCode }, "a field was sent to the CRM");
+      const err = state === "WRITTEN" ? undefined : errors[position];
+      const level = err instanceof UnsealError ? "error" : err ? "warn" : "info";
+      const what = err ? "a field was not seen written" : "a field was sent to the CRM";
+      logger[level]({ tenantId, writeId: id, state, code: errorCode, err }, what);
     }
     return settled;
   }

@@ -1,7 +1,9 @@
+import { pino } from "pino";
 import { resumeCrm, stopCrm } from "../../src/connections/crm-stops";
 import { Database } from "../../src/database/database";
 import { useFieldStory } from "../support/field-story";
-import { heldIn, listPath, patches, setMapping, writeFields } from "../support/fields";
+import { heldIn, listPath, patches, recordPath, setMapping, writeFields } from "../support/fields";
+import { askedNote, seller } from "../support/notes";
 import { startService } from "../support/service";
 import { connect, until } from "../support/stories";
 import { fieldWritesOf, startWriteback } from "../support/writeback";
@@ -117,6 +119,24 @@ test("looks within a minute read the list of fields once", async () => {
   expect(await Promise.all(ids.map(receipt))).toMatchObject([{ state: "FAILED" }, { state: "WRITTEN" }]);
   expect(looks()).toHaveLength(2);
   expect(simulator.log.of("GET", listPath("DEAL"))).toHaveLength(1);
+});
+
+// Seen red: no line of the log said why.
+test("the log says why a value was not seen written, with the CRM's correlation id, and nothing of the value", async () => {
+  const lines: string[] = [];
+  const logger = pino({ level: "warn" }, { write: (line) => void lines.push(line) });
+  const writeback = await startWriteback(story.world.config);
+  const match = recordPath("DEAL", story.ids.DEAL);
+  simulator.control.fail({ match, method: "PATCH", with: { status: 503 } });
+  const { meeting, meetingId } = askedNote(story.meetingId, "");
+  const values = [{ entity: "DEAL" as const, targetId: null, target: null, value: "the-secret" }];
+  const asked = { meeting, meetingId, values, idempotencyKey: "said in the log" };
+  const fields = fieldWritesOf({ ...writeback, parts: { ...writeback.parts, logger } });
+  expect(await fields.write(await seller(database), asked)).toMatchObject({ value: [{ state: "UNKNOWN" }] });
+  await writeback.close();
+  expect(lines).toHaveLength(1);
+  expect(lines[0]).toMatch(/"correlationId":"[0-9a-f-]{36}"/);
+  expect(lines[0]).not.toContain("the-secret");
 });
 
 // Seen red: FAILED after seconds, though the CRM held it a minute later.
