@@ -135,14 +135,14 @@ export class FieldWrites {
 
   /** The CRM refuses a wrong value and an unknown field alike; its list tells which it was. */
   async #explained(batch: RecordBatch, outcomes: WriteOutcome[]): Promise<WriteOutcome[]> {
-    if (!outcomes.some(isRejected)) return outcomes;
-    const { receipt, target } = batch[0];
-    const list = await this.parts.mappings.fields(receipt.tenantId, target.entity);
-    if (!list.ok) return outcomes;
-    const known = new Set(list.value.map(({ key }) => key));
-    return outcomes.map((outcome, position) =>
-      isRejected(outcome) && !known.has(batch[position]?.key ?? "") ? FIELD_GONE : outcome,
-    );
+    const explained: WriteOutcome[] = [];
+    for (const [position, outcome] of outcomes.entries()) {
+      const receipt = isRejected(outcome) && batch[position]?.receipt;
+      // A look that fails says nothing.
+      const isGone = receipt && (await this.#typeOf(receipt).catch(() => "")) === null;
+      explained.push(isGone ? FIELD_GONE : outcome);
+    }
+    return explained;
   }
 
   async #settle(batch: RecordBatch, { outcomes, errors, seen }: RecordReport): Promise<FieldWriteRow[]> {

@@ -121,6 +121,21 @@ test("looks within a minute read the list of fields once", async () => {
   expect(simulator.log.of("GET", listPath("DEAL"))).toHaveLength(1);
 });
 
+// Seen red: a list for each value that the CRM rejects, whatever its age.
+test("a value that the CRM rejects costs no list of fields that is under a minute old", async () => {
+  await story.nominate("varchar");
+  const match = recordPath("DEAL", story.ids.DEAL);
+  simulator.control.fail({ match, method: "PATCH", with: { status: 400 } });
+  const reject = async () => {
+    const { writes } = await writeFields(story.service, story.meetingId, [{ entity: "DEAL", value: "rejected" }]);
+    expect(writes?.[0]?.error?.code).toBe("VALUE_REJECTED");
+    return simulator.log.of("GET", listPath("DEAL")).length;
+  };
+  expect(await reject()).toBe(0);
+  await database.query("UPDATE field_mapping SET checked_at = checked_at - interval '1 minute'");
+  expect([await reject(), await reject()]).toEqual([1, 1]);
+});
+
 // Seen red: no line of the log said why.
 test("the log says why a value was not seen written, with the CRM's correlation id, and nothing of the value", async () => {
   const lines: string[] = [];

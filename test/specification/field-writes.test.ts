@@ -262,6 +262,7 @@ describe("A field that is not as it was", () => {
     const key = simulator.control.addCustomField("person", { name: "Doomed", type: "varchar" });
     await setMapping(service, "PERSON", key);
     simulator.control.removeCustomField("person", key);
+    await aMinutePasses();
     const first = await writeFields(service, meetingId, all("still here?"));
     expect(statesOf(first)).toEqual(["WRITTEN", "FIELD_NOT_FOUND", "WRITTEN"]);
     simulator.log.clear();
