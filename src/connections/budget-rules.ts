@@ -151,14 +151,15 @@ export function spend(
 }
 
 /**
- * A day that is used up for certain is over at the reset, where that is known: a look before it would only be refused. Used
- * up as soon as it began, it may be the day before, as where clocks are set back. A look that a clock ahead of its time has
- * noted holds nobody up.
+ * A day whose balance does not pay for a look is over at the reset, where that is known: a look before it would only be
+ * refused. A 429 alone does not say so: it may be of whoever stands before the CRM. Used up as soon as it began, it may be the
+ * day before, as where clocks are set back. A look that a clock ahead of its time has noted holds nobody up.
  */
 function nextLook(state: BudgetState, now: Date): Date {
   const { lookedAt, limitedAt, resetSeen, dayBeganAt } = state;
-  const isCertain = limitedAt !== null && limitedAt.getTime() - dayBeganAt.getTime() > 2 * LOOK_EVERY_MS;
-  if (isCertain && resetSeen && balanceOf(state) !== null) return dayEndsAt(state);
+  const isOfThisDay = limitedAt !== null && limitedAt.getTime() - dayBeganAt.getTime() > 2 * LOOK_EVERY_MS;
+  const isUsedUp = (balanceOf(state) ?? LOOK_PRICE) < LOOK_PRICE;
+  if (isOfThisDay && isUsedUp && resetSeen) return dayEndsAt(state);
   const last = lookedAt ?? limitedAt;
   if (last === null || msApart(last, now) >= LOOK_EVERY_MS) return now;
   return new Date(last.getTime() + LOOK_EVERY_MS);

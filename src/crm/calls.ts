@@ -45,7 +45,7 @@ export interface Reservation {
   expect?(price: number): void;
 }
 
-/** One request that is paid for. It hears once what came of it, or never where its answer was lost. */
+/** One request that is paid for. It hears once what came of it, or never where its answer was lost, or is a proxy's. */
 export interface Payment {
   answered(answer: Pick<CrmAnswer, "status" | "limit" | "day">): void;
   /** Certainly nothing was sent: the price is not spent. */
@@ -177,7 +177,8 @@ export class Calls {
       const token = await tokenOf();
       const request = this.#request(call, token);
       const answer = await this.#pacer.paced(() => http.send(request));
-      payment.answered(answer);
+      // A proxy's page under 429 would stop syncs as if the company's tokens were used up.
+      if (!isHtml(answer)) payment.answered(answer);
       return { answer, token };
     } catch (error) {
       // Whatever else throws did so before the first byte; of an answer that was lost, the CRM has taken its price.

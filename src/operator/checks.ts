@@ -371,9 +371,9 @@ function checkServer(look: Look): Promise<Finding[]> {
   );
 }
 
-type ShortCompany = { id: string; remaining: number | null; limit: number | null };
-const SHORT = `SELECT b.crm_company_id::text AS id, CASE WHEN b.limited_at IS NULL THEN b.remaining END AS remaining,
-    b.daily_limit AS "limit"
+type ShortCompany = { id: string; remaining: number | null; limit: number | null; refusedSince: Date | null };
+const SHORT = `SELECT b.crm_company_id::text AS id, CASE WHEN b.told_at >= b.day_began_at THEN b.remaining END AS remaining,
+    b.daily_limit AS "limit", b.limited_at AS "refusedSince"
   FROM crm_budget b WHERE ${SHORT_TODAY} ORDER BY b.crm_company_id LIMIT 20`;
 /** Apart from the other: on a cluster these tables lie on the nodes. */
 const NAMES = `SELECT s.crm_company_id::text AS id, min(c.company_name) AS name
@@ -385,9 +385,10 @@ async function checkBudgets(look: Look): Promise<Finding[]> {
   if (found.length === 0) return [ok("tokens of the CRM: no company is short today")];
   const named = await look.rows<{ id: string; name: string | null }>(NAMES, [found.map(({ id }) => id)]);
   const names = new Map(named.map(({ id, name }) => [id, name]));
-  return found.map(({ id, remaining, limit }) => {
-    const left = remaining === null ? "none left today" : `${remaining} of ${limit ?? "an unknown number"} left today`;
-    const todo = "its syncs wait for the day's end; docs/operations.md says how to see who spent them";
-    return warning(`tokens of the CRM: ${names.get(id) ?? "a company"} (${id}) has ${left}`, todo);
+  return found.map(({ id, remaining, limit, refusedSince }) => {
+    const left = `${remaining ?? "an unknown number"} of ${limit ?? "an unknown number"} left today`;
+    const refused = refusedSince ? `, and is refused since ${refusedSince.toISOString()}` : "";
+    const todo = "its syncs wait until there are more; docs/operations.md says how to see who spent them";
+    return warning(`tokens of the CRM: ${names.get(id) ?? "a company"} (${id}) has ${left}${refused}`, todo);
   });
 }

@@ -172,6 +172,15 @@ test("after a 429 of the day nothing but writes is sent until a look is answered
   await api.persons({ cursor: null });
 });
 
+// Seen red: nothing but writes was sent until a look was answered.
+test("a 429 with a proxy's page is none of the day", async () => {
+  const { api } = calls(0);
+  const remove = simulator.control.fail({ match: "/api/v2/persons", times: 1, with: { kind: "html", status: 429 } });
+  await expect(api.persons({ cursor: null })).rejects.toMatchObject({ code: "RATE_LIMITED" });
+  remove();
+  await api.persons({ cursor: null });
+});
+
 test("a request that was not sent costs nothing, and a repeat after 401 costs its price again", async () => {
   const { api, reservation } = calls(0);
   const remove = simulator.control.fail({ match: "/api/v2/persons", times: 1, with: { status: 401 } });

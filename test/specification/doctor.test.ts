@@ -114,8 +114,8 @@ test("companies that are short of the CRM's tokens are named", async () => {
   expect(await lines()).toMatch(
     new RegExp(`^warning +tokens of the CRM: ${company.name} .\\d+. has 2999 of 30000 left today  -> .*`, "m"),
   );
-  await mark("limited_at = now()");
-  expect(await lines()).toContain("has none left today");
+  await mark("remaining = 25000, limited_at = now()");
+  expect(await lines()).toMatch(/ has 25000 of 30000 left today, and is refused since 20\d\d-\S+Z {2}-> /);
   await mark("day_began_at = now() - interval '25 hours'");
   expect(await lines()).toContain("no company is short today");
 });

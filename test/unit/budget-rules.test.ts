@@ -137,6 +137,10 @@ describe("setting aside", () => {
     const usedUp = { limitedAt: NOON, remaining: 0, toldAt: NOON };
     expect(granted({ ...usedUp, resetSeen: true }, "LISTS", 2, since(14 * HOUR_MS))).toEqual(since(DAY_MS));
     expect(granted(usedUp, "LISTS", 2, since(14 * HOUR_MS))).toBe(2);
+    // Seen red: a page of a proxy's, under 429, stopped syncs until tomorrow.
+    const refused = told(state({ resetSeen: true, remaining: 25_000, toldAt: NOON }), answered(NOTHING_SAID));
+    expect(granted(refused, "LISTS", 2, since(12.5 * HOUR_MS))).toEqual(since(13.1 * HOUR_MS));
+    expect(granted(refused, "LISTS", 2, since(14 * HOUR_MS))).toBe(2);
     const untold = { ...usedUp, remaining: null, toldAt: null, resetSeen: true };
     expect(granted(untold, "LISTS", 2, since(14 * HOUR_MS))).toBe(2);
     // The reset moved by an hour: what was used up is the day before, and syncs need not stand still until tomorrow.
@@ -207,6 +211,7 @@ const answered = (change: Partial<Told["answer"]>, rest: Partial<Told> = {}): To
   at: since(12.1 * HOUR_MS),
   ...rest,
 });
+const NOTHING_SAID = { status: 429, limit: { remaining: null, reset: null }, day: { limit: null, remaining: null } };
 const balance = (remaining: number, limit: number | null = 30_000) => ({ day: { limit, remaining } });
 
 describe("what an answer tells", () => {
