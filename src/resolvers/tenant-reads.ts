@@ -3,7 +3,8 @@ import type { ShownNotes } from "../briefing/notes";
 import { readConnection } from "../connections/connection";
 import type { CopyScope, Database, TenantScope } from "../database/database";
 import type { ConnectionRow } from "../entities/connection";
-import type { Clock } from "../platform/clock";
+import { type Clock, MINUTE_MS } from "../platform/clock";
+import { StateStream } from "../platform/streams";
 import { Loaders } from "./loaders";
 
 /** What a tenant's reads take of the services. */
@@ -92,4 +93,46 @@ export class SharedReads {
     clearTimeout(this.#ofTenant.get(tenantId)?.expiry);
     this.#ofTenant.delete(tenantId);
   }
+}
+
+/** A state that could not be read is read again after so long, more or less, and then each time after twice that. */
+const [AGAIN_AFTER_MS, AGAIN_WITHIN_MS] = [2 * SHARED_MS, 5 * MINUTE_MS];
+
+/**
+ * The same, read again by itself where it could not be read: its next change may be days away, and whoever waits for that
+ * goes by the state before.
+ * @param hasFailed whether what was read is a failure, which may be over by itself
+ */
+export function readAgain<T>(value: StateStream<T>, hasFailed: (state: T) => boolean): StateStream<T> {
+  let waitMs = AGAIN_AFTER_MS;
+  let isHeard = false;
+  let waiting: NodeJS.Timeout | undefined;
+  const listen = (wake: () => void) => {
+    const unlisten = value.listen(wake);
+    isHeard = true;
+    return () => {
+      isHeard = false;
+      clearTimeout(waiting);
+      waiting = undefined;
+      unlisten();
+    };
+  };
+  const read = async (wake: () => void) => {
+    const state = await value.read(wake);
+    if (state === null || !hasFailed(state)) {
+      // Who waits is told all the same: this may have been read for somebody who came since.
+      waitMs = AGAIN_AFTER_MS;
+      return state;
+    }
+    if (waiting || !isHeard) return state;
+    const again = () => {
+      waiting = undefined;
+      wake();
+    };
+    // An outage meets all tenants at once, and its end must not.
+    waiting = setTimeout(again, waitMs * (0.5 + Math.random())).unref();
+    waitMs = Math.min(2 * waitMs, AGAIN_WITHIN_MS);
+    return state;
+  };
+  return new StateStream(listen, read);
 }

@@ -53,17 +53,19 @@ export function withCode(code: ErrorCode, error: GraphQLError): GraphQLError {
   return new GraphQLError(message, { nodes, source, positions, path, originalError, extensions: { code } });
 }
 
-/** Where these end an operation before it is executed, that is no success of HTTP. */
-const OF_FIELDS: ReadonlySet<unknown> = new Set<ErrorCode>([
+/** Failures of ours. Where these end an operation before it is executed, that is no success of HTTP. */
+const OURS: ReadonlySet<unknown> = new Set<ErrorCode>([
   "INTERNAL_SERVER_ERROR",
   "TEMPORARILY_UNAVAILABLE",
   "DEADLINE_EXCEEDED",
 ]);
+/** Whether what is asked for may be answered later, with nothing changed: the caller did nothing wrong. */
+export const isOurs = ({ extensions }: GraphQLError): boolean => OURS.has(extensions.code);
 
 /** The status of an answer to what was not executed. */
 export function statusOf(errors: readonly { extensions?: { code?: unknown } }[]): number {
   const code = errors[0]?.extensions?.code;
-  return OF_FIELDS.has(code) ? 500 : (ERROR_CODES.get(String(code))?.[0] ?? 400);
+  return OURS.has(code) ? 500 : (ERROR_CODES.get(String(code))?.[0] ?? 400);
 }
 
 /** With which codes sockets are closed: those of WebSocket's registry, and above 4000 those of the protocol. */

@@ -12,10 +12,10 @@ import type { SubscribePayload } from "graphql-ws";
 import type { Viewer } from "../auth/actor";
 import { EventStream, type HandOver, StateStream, share } from "../platform/streams";
 import { eachInSlices } from "../platform/work";
-import { SHARED_MS } from "../resolvers/tenant-reads";
+import { readAgain, SHARED_MS } from "../resolvers/tenant-reads";
 import { SENDING } from "./bounds";
 import { Documents } from "./documents";
-import { errorOf, type MaskError } from "./errors";
+import { errorOf, isOurs, type MaskError } from "./errors";
 import { MAX_EVENT_COST, MAX_EVENT_TOKENS, refusalOfSize } from "./limits";
 
 /** Subscriptions of one socket; the page needs two. */
@@ -173,7 +173,7 @@ export class SharedSubscriptions {
       return source.shared((event) => this.#answer(viewer, args, event), ended, handOver);
     if (!(source instanceof StateStream)) throw new Error("only what is live can be subscribed to");
     const read = (reader: () => void) => this.#answer(viewer, args, () => source.read(reader));
-    const answers = new StateStream(source.listen, read);
+    const answers = readAgain(new StateStream(source.listen, read), ({ errors = [] }) => errors.some(isOurs));
     const states = share(answers, SHARED_MS, ended, handOver);
     return () => states;
   }

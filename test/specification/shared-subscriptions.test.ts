@@ -1,7 +1,9 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { buildSchema, parse } from "graphql";
 import { type Actor, viewerOf } from "../../src/auth/actor";
 import { EventsMissedError } from "../../src/platform/errors";
 import { EventStream } from "../../src/platform/streams";
+import { SHARED_MS } from "../../src/resolvers/tenant-reads";
 import { MAX_DIFFERENT } from "../../src/server/subscriptions";
 import {
   ALL,
@@ -191,6 +193,42 @@ test.each([
     await leave(...readers);
   },
 );
+
+// Seen red: they went by the state before until the next change, days later.
+test("what could not be read is read again by itself until it can be, for all, and no longer than anybody waits", async () => {
+  const world = new World();
+  const failing = () => {
+    throw new Error("no session came free in time");
+  };
+  world.whileReading = failing;
+  const readers = [await join(world), await join(world)];
+  for (const { errors } of await Promise.all(readers.map(next))) expect(errors).toHaveLength(1);
+  // Who comes amid it and has the state is not the only one who is told.
+  world.whileReading = () => {};
+  await sleep(SHARED_MS);
+  const late = await join(world);
+  expect(await seen(late)).toMatchObject({ version: 1 });
+  for (const reader of readers) expect(await seen(reader)).toMatchObject({ version: 1 });
+  const { executions } = world;
+  world.whileReading = failing;
+  world.change("acme");
+  for (const { errors } of await Promise.all([...readers, late].map(next))) expect(errors).toHaveLength(1);
+  await leave(...readers, late);
+  world.whileReading = () => {};
+  await sleep(3.5 * SHARED_MS);
+  expect(world.executions).toBe(executions);
+}, 15_000);
+
+test("what the caller may not see is not read again by itself", async () => {
+  const world = new World();
+  world.codeOfFailures = "NOT_ALLOWED_FOR_ROLE";
+  const reader = await join(world, {}, { query: "subscription { seen { version fails } }" });
+  expect((await next(reader)).errors).toHaveLength(1);
+  const again = next(reader);
+  await sleep(3.5 * SHARED_MS);
+  expect(await waits(again)).toBe(true);
+  await leave(reader);
+}, 15_000);
 
 test("a subscription that cannot be begun says why, each time, and holds nothing", async () => {
   const world = new World();

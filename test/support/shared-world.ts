@@ -23,11 +23,13 @@ export class World {
   /** Called while a value is read. */
   whileReading = () => {};
   nothingYet = false;
+  codeOfFailures = "TEMPORARILY_UNAVAILABLE";
   readonly subscriptions = new SharedSubscriptions(
     (actor) => ({ actor }),
     (error) => {
       this.failures.push(error as GraphQLError);
-      return { message: `masked ${this.failures.length}`, path: (error as GraphQLError).path };
+      const extensions = { code: this.codeOfFailures };
+      return { message: `masked ${this.failures.length}`, path: (error as GraphQLError).path, extensions };
     },
   );
 
