@@ -20,7 +20,7 @@ import {
 } from "./connection";
 import type { CopyRef } from "./copies";
 import type { Credential, Credentials } from "./credentials";
-import { TOKEN_TROUBLES, UNPROVEN } from "./renewal";
+import { NO_TOKEN, TOKEN_TROUBLES } from "./renewal";
 import { boundOf, followCompany } from "./visibility";
 
 export interface IdentityParts {
@@ -122,7 +122,7 @@ export class Identity {
     const { database, credentials, clock, logger } = this.parts;
     logger.warn({ tenantId, err }, "the CRM did not say whose a renewed access token is");
     // What runs are refused goes on, and says more.
-    const trouble = { ...UNPROVEN, over: TOKEN_TROUBLES };
+    const trouble = { ...NO_TOKEN, over: TOKEN_TROUBLES };
     await database.tenant(tenantId).transaction(async (scope) => {
       if (await credentials.holds(scope, copyId, version)) await noteTrouble(scope, copyId, trouble, clock());
     });

@@ -176,26 +176,17 @@ export type RenewalDecision =
   /** The state stays CONNECTED with trouble, and the next need asks again. */
   | { next: "CONNECTED"; trouble: Trouble; settled: boolean };
 
-const OUTAGE: Trouble = {
-  code: "CRM_UNAVAILABLE",
-  message: "The CRM did not renew the access for now. It is asked again at the next need; nothing has to be done.",
-};
-const MISCONFIGURED: Trouble = {
-  code: "SERVICE_MISCONFIGURED",
-  message: "The CRM does not accept this service's app registration. The service's operator has to mend it.",
-};
-export const UNPROVEN: Trouble = {
-  code: "CRM_UNAVAILABLE",
-  message:
-    "The CRM does not say for now whose the renewed access is. It is asked at the next need; nothing has to be done.",
-};
-/** As a run says it that had no token. */
+/** A run that had no token says so in the same words: in others each run would tell both anew. */
 export const NO_TOKEN = {
   code: "CRM_UNAVAILABLE",
   message: explain("NO_TOKEN", { todo: "It is tried again at the next need, as when you ask for a sync." }),
 } as const;
+const MISCONFIGURED: Trouble = {
+  code: "SERVICE_MISCONFIGURED",
+  message: "The CRM does not accept this service's app registration. The service's operator has to mend it.",
+};
 /** A renewed access token shows these to be over. What a list of the CRM has met under the same code may go on all the same. */
-export const TOKEN_TROUBLES = [OUTAGE, MISCONFIGURED, UNPROVEN, NO_TOKEN].map(({ message }) => message);
+export const TOKEN_TROUBLES = [NO_TOKEN, MISCONFIGURED].map(({ message }) => message);
 
 /**
  * Decision 0004: only `invalid_grant` is revocation, and after a renewal whose answer was lost it may as well be the lost
@@ -208,8 +199,8 @@ export function decideRenewal(failure: TokenFailure, wasUnconfirmed: boolean): R
     case "MISCONFIGURED":
       return { next: "CONNECTED", trouble: MISCONFIGURED, settled: !wasUnconfirmed };
     case "OUTAGE":
-      return { next: "CONNECTED", trouble: OUTAGE, settled: !wasUnconfirmed };
+      return { next: "CONNECTED", trouble: NO_TOKEN, settled: !wasUnconfirmed };
     case "UNKNOWN":
-      return { next: "CONNECTED", trouble: OUTAGE, settled: false };
+      return { next: "CONNECTED", trouble: NO_TOKEN, settled: false };
   }
 }

@@ -39,13 +39,18 @@ test("a failed run is shown as trouble, and a run that succeeds ends it", async 
   await watching.end();
 });
 
-// Seen red: each run began it anew, and told it twice, as an outage and as itself.
-test("trouble that each run meets as it asks whose its renewed token is goes on since the first, and is told once", async () => {
-  const as = { tenant: "refused" };
+// Seen red: each run began it anew, and told it twice: the renewal in words of its own, and the run in its.
+test.each<[what: string, tenant: string, match: string, status: number, code: string]>([
+  ["asks whose its renewed token is", "refused", "/api/v1/users/me", 403, "CRM_REFUSED"],
+  ["is not told whose its renewed token is", "unproven", "/api/v1/users/me", 503, "CRM_UNAVAILABLE"],
+  ["has its token renewed", "unrenewed", "/oauth/token", 503, "CRM_UNAVAILABLE"],
+])("trouble that each run meets as it %s goes on since the first, and is told once", async (_what, ...of) => {
+  const [tenant, match, status, code] = of;
+  const as = { tenant };
   await connect(service, simulator, as);
   await syncEnds(service, as);
   await makeStale(database, as.tenant);
-  const end = simulator.control.fail({ match: "/api/v1/users/me", with: { status: 403 } });
+  const end = simulator.control.fail({ match, with: { status } });
   const watching = await watch(as.tenant);
   const seen = async () => {
     await service.ask("mutation { requestSync(kind: INCREMENTAL) { __typename } }", {}, as);
@@ -58,10 +63,10 @@ test("trouble that each run meets as it asks whose its renewed token is goes on 
     return row;
   };
   const first = await seen();
-  await until("it is told", async () => lastOf(watching)?.trouble?.code === "CRM_REFUSED");
+  await until("it is told", async () => lastOf(watching)?.trouble?.code === code);
   const told = watching.results.length;
   const second = await seen();
-  expect(second).toMatchObject({ code: "CRM_REFUSED", since: first?.since });
+  expect(second).toMatchObject({ code, since: first?.since });
   expect(second?.last.getTime()).toBeGreaterThan(first?.last.getTime() ?? 0);
   end();
   await syncAgain(service, database, as);
