@@ -14,8 +14,8 @@ import { refused, ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 
 /**
- * Where a connection may go from each state (specification 3). A connected CRM is never replaced in place, and only
- * an authorization by a person leads out of NEEDS_REAUTHORIZATION other than disconnecting.
+ * Where a connection may go from each state (specification 3). A connected CRM is never replaced in place, and only an
+ * authorization by a person, or a renewal that was taken for lost, leads from NEEDS_REAUTHORIZATION to CONNECTED.
  */
 export const MOVES: Readonly<Record<ConnectionState, readonly ConnectionState[]>> = {
   NOT_CONNECTED: ["CONNECTED"],
@@ -123,7 +123,7 @@ export async function moveToNotConnected(scope: TenantScope, from: ConnectionSta
 }
 
 /** The caller holds the connection's lock. */
-async function move(
+export async function move(
   scope: TenantScope,
   from: ConnectionState,
   to: ConnectionState,

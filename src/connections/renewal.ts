@@ -1,14 +1,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { recordAudit } from "../auth/policies";
 import { explain, stopBehind } from "../crm/errors";
 import { type CrmOAuth, type Grant, OAuthError, type TokenFailure } from "../crm/oauth";
 import type { Database, TenantScope } from "../database/database";
 import { heldUpOf } from "../database/errors";
-import { type ReauthorizationReason, RenewalAttemptRow } from "../entities/connection";
+import { ConnectionRow, type ReauthorizationReason, RenewalAttemptRow } from "../entities/connection";
 import { type Clock, MINUTE_MS, timeLimit } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import {
   endAuthorization,
+  move,
   NEEDS_REAUTHORIZATION,
   NeedsReauthorizationError,
   noteTrouble,
@@ -97,12 +99,23 @@ export class Renewal {
   #store(tenantId: number, copyId: number, old: Credential, grant: Grant, askedAt: Date): Promise<Credential | null> {
     const { database, credentials } = this.parts;
     return database.tenant(tenantId).transaction(async (scope) => {
-      // The credential, then the attempt: the order in which disconnecting locks them.
+      // The connection, the credential, then the attempt: the order in which disconnecting locks them.
+      const locked = { where: { tenantId, copyId }, lock: { mode: "pessimistic_write" } } as const;
+      const connection = await scope.typed((orm) => orm.findOne(ConnectionRow, locked));
       const isPresent = await credentials.holds(scope, copyId, old.version);
       const replaced = isPresent ? await credentials.replace(scope, copyId, old, grant, askedAt) : null;
+      if (replaced && connection?.reauthorizationReason === "RENEWAL_UNCONFIRMED") await this.#takeBack(scope);
       await endAttempt(scope, copyId, old.version);
       return replaced;
     });
+  }
+
+  /** Another renewal was refused the token that this one had used up: nobody has withdrawn the grant. */
+  async #takeBack(scope: TenantScope): Promise<void> {
+    const { clock, logger } = this.parts;
+    const event = { action: "NEEDS_REAUTHORIZATION", actor: null, at: clock(), code: "TAKEN_BACK" } as const;
+    await move(scope, "NEEDS_REAUTHORIZATION", "CONNECTED", event.at, {});
+    await recordAudit(scope, logger, event);
   }
 
   async #failed(

@@ -48,7 +48,7 @@ export const AuditActionEnum = apiEnum<AuditAction>("AuditAction", "What happene
   CONSENT_REJECTED: "A consent came back, or was to be started, and was refused; `code` says why.",
   CONNECTED: "A CRM was connected; `subject` has the CRM's ids of the company and of the user who authorized.",
   REAUTHORIZED: "The connection was authorized again; `code` is SAME_USER or OTHER_USER, `subject` as of CONNECTED.",
-  NEEDS_REAUTHORIZATION: "The CRM no longer accepts the authorization; `code` is the reason.",
+  NEEDS_REAUTHORIZATION: "The CRM no longer accepts the authorization; `code` is the reason, or TAKEN_BACK: it does.",
   DISCONNECTED: "The CRM was disconnected.",
   FIELD_MAPPING_SET: "A field was nominated; `subject` is its entity.",
   FIELD_MAPPING_CLEARED: "A field is nominated no more; `subject` is its entity.",

@@ -10,7 +10,7 @@ import {
   renewalInFlight,
   waiting,
 } from "../support/renewal-encounters";
-import { refusal, useRenewals, WORKS } from "../support/renewals";
+import { NEEDS_REAUTHORIZATION, refusal, UNCONFIRMED, useRenewals, WORKS } from "../support/renewals";
 import { connect, until } from "../support/stories";
 import { startTokens } from "../support/tokens";
 
@@ -18,6 +18,15 @@ const HOUR = 3_600_000;
 const MINUTE = 60_000;
 
 const on = useRenewals();
+
+/** As PostgreSQL does of a process that it does not reach any more. */
+async function endLockSessions(): Promise<void> {
+  const ended = await on.database.query(
+    `SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_database d ON d.oid = database
+     WHERE locktype = 'advisory' AND objsubid = 2 AND datname = current_database()`,
+  );
+  expect(ended).toHaveLength(1);
+}
 
 test.each<[what: string, answer: Fault | null, table: string, failure: string]>([
   ["a new pair", null, "credential", "ConnectionGoneError"],
@@ -78,11 +87,7 @@ test("what a renewal that was killed then has left goes with the next connect", 
 test("a lock session that is ended from outside holds up no later renewal", async () => {
   const acme = await on.connected();
   const { renewal, end } = await renewalInFlight(on, acme);
-  const ended = await on.database.query(
-    `SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_database d ON d.oid = database
-     WHERE locktype = 'advisory' AND objsubid = 2 AND datname = current_database()`,
-  );
-  expect(ended).toHaveLength(1);
+  await endLockSessions();
   await sleep(50);
   end();
   const token = await renewal;
@@ -99,6 +104,31 @@ test("a pair that comes after a person has authorized anew is dropped, and its c
   const present = await on.stored(acme);
   end();
   expect((await renewal).reveal()).toBe(present.accessToken.reveal());
+});
+
+// Seen red: it stayed, with a pair that works, until a person authorized again.
+test("a pair that comes after another process was refused the token that it has used up takes that back", async () => {
+  const acme = await on.connected();
+  on.later(HOUR);
+  const end = on.simulator.control.fail({ match: "/oauth/token", times: 1, with: { kind: "hang" } });
+  const renewal = acme.source.current();
+  renewal.catch(() => undefined);
+  await on.isSent();
+  await endLockSessions();
+  const other = await startTokens(on.config, () => ({ clock: on.clock }));
+  on.fail(refusal(400, "invalid_grant"));
+  await expect(other.tokens.of(acme.tenantId, acme.copyId).current()).rejects.toMatchObject(NEEDS_REAUTHORIZATION);
+  await other.close();
+  expect(await on.shown(acme)).toEqual(UNCONFIRMED);
+  end();
+  await on.use(await renewal);
+  expect(await on.shown(acme)).toEqual(WORKS);
+  const events =
+    "SELECT code FROM audit_event WHERE tenant_id = $1 AND action = 'NEEDS_REAUTHORIZATION' ORDER BY at, id";
+  expect(await on.database.query(events, [acme.tenantId])).toEqual([
+    { code: "RENEWAL_UNCONFIRMED" },
+    { code: "TAKEN_BACK" },
+  ]);
 });
 
 test("trouble that comes after a person has authorized anew is not of the new pair", async () => {

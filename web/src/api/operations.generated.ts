@@ -332,7 +332,7 @@ export type AuditAction =
   | 'CONNECTED'
   /** The connection was authorized again; `code` is SAME_USER or OTHER_USER, `subject` as of CONNECTED. */
   | 'REAUTHORIZED'
-  /** The CRM no longer accepts the authorization; `code` is the reason. */
+  /** The CRM no longer accepts the authorization; `code` is the reason, or TAKEN_BACK: it does. */
   | 'NEEDS_REAUTHORIZATION'
   /** The CRM was disconnected. */
   | 'DISCONNECTED'
