@@ -116,7 +116,7 @@ async function answerOf(
     const sent = await sentIn(request);
     return await operations.answer(sent, context, request.headers[COST_HEADER] !== undefined);
   } catch (error) {
-    return operations.refused([error]);
+    return operations.turnAway(error, reply.elapsedTime);
   }
 }
 

@@ -9,6 +9,7 @@ import {
   type OperationDefinitionNode,
   OperationTypeNode,
 } from "graphql";
+import { SECOND_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { workCounts } from "../platform/work";
@@ -53,7 +54,7 @@ export class Operations {
     const ended = this.parts.metrics.operations.startTimer();
     const read = this.#documents.read(sent);
     const operation = "size" in read ? read : null;
-    const answer = "size" in read ? await this.#answer(read, context) : this.refused(read);
+    const answer = "size" in read ? await this.#answer(read, context) : this.#refused(read);
     try {
       this.#note(operation, sent, answer, context, ended);
     } catch (error) {
@@ -66,12 +67,12 @@ export class Operations {
 
   async #answer(operation: Operation, context: OperationContext): Promise<Answer> {
     const tooLarge = refusalOfSize(operation.size, MAX_COST);
-    if (tooLarge) return this.refused([tooLarge]);
+    if (tooLarge) return this.#refused([tooLarge]);
     try {
       const { data, errors } = await this.#limits.inTurn(operation, context, () => this.#execute(operation, context));
       return { status: 200, result: errors ? { errors: errors.map(this.#mask), data } : { data } };
     } catch (error) {
-      return this.refused([error]);
+      return this.#refused([error]);
     }
   }
 
@@ -82,8 +83,19 @@ export class Operations {
     return execute({ schema, document, operationName, contextValue: context, variableValues: variables });
   }
 
+  /**
+   * The answer to whoever is not let in, or sends what is no operation: counted, and no line, or strangers could fill the log.
+   * @param ms that it took
+   */
+  turnAway(error: unknown, ms: number): Answer {
+    const answer = this.#refused([error]);
+    const [first] = answer.result.errors ?? [];
+    this.parts.metrics.operations.observe({ kind: "none", outcome: String(first?.extensions?.code) }, ms / SECOND_MS);
+    return answer;
+  }
+
   /** The answer where nothing is executed. */
-  refused(errors: readonly unknown[]): Answer {
+  #refused(errors: readonly unknown[]): Answer {
     const masked = errors.map(this.#mask);
     return { status: statusOf(masked), result: { errors: masked } };
   }

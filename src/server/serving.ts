@@ -152,13 +152,11 @@ export async function startMetricsServer(
   port: number,
 ): Promise<() => Promise<void>> {
   const fastify = Fastify({ logger: false, forceCloseConnections: true });
-  const { registry } = metrics;
   const readStored = storedReader(metrics, database);
   beginSeries(metrics);
   fastify.get("/metrics", async (_request, reply) => {
     await readStored();
-    reply.header("content-type", registry.contentType);
-    return registry.metrics();
+    return reply.header("content-type", metrics.registry.contentType).send(await metrics.registry.metrics());
   });
   await listen(fastify, host, port, "METRICS_PORT");
   return () => fastify.close();
@@ -168,7 +166,9 @@ export async function startMetricsServer(
 export function beginSeries(metrics: Metrics): void {
   const { operations, syncRuns, syncRecords, tokenRenewals, crmWrites } = metrics;
   for (const kind of ["query", "briefing", "mutation", "none"])
-    operations.zero({ kind, outcome: "INTERNAL_SERVER_ERROR" });
+    for (const outcome of ["OK", "INTERNAL_SERVER_ERROR", "TEMPORARILY_UNAVAILABLE", "DEADLINE_EXCEEDED"])
+      operations.zero({ kind, outcome });
+  for (const outcome of ["UNAUTHENTICATED", "KEYS_UNAVAILABLE"]) operations.zero({ kind: "none", outcome });
   for (const outcome of ["SUCCEEDED", "MISCONFIGURED", ...SYNC_ERROR_CODES])
     for (const kind of SYNC_KINDS) syncRuns.inc({ kind, outcome }, 0);
   for (const resource of SYNC_RESOURCES) syncRecords.inc({ resource, outcome: "rejected" }, 0);

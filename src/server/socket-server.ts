@@ -5,6 +5,7 @@ import { CloseCode, type Context, handleProtocols, makeServer, type Server, type
 import { WebSocketServer } from "ws";
 import { type Actor, type ActorVerifier, UnauthenticatedError, type Viewer, viewerOf } from "../auth/actor";
 import { KeysUnavailableError } from "../auth/key-set";
+import { heldUpOf } from "../database/errors";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { createOperationContext, type Services } from "../resolvers/context";
@@ -161,7 +162,8 @@ function speak(protocol: Protocol, extra: Extra, ended: (reason: EndReason) => v
   });
 }
 
-function options({ schema, services, verifyActor, introspection, logger }: SocketServerParts) {
+function options(parts: SocketServerParts) {
+  const { schema, services, verifyActor, introspection, logger } = parts;
   const checks = new SubscriptionChecks(schema, introspection);
   const reads = new SharedReads(services);
   const seats = new Seats({ ofTenant: MAX_TENANT_SOCKETS, ofUser: MAX_USER_SOCKETS });
@@ -171,9 +173,8 @@ function options({ schema, services, verifyActor, introspection, logger }: Socke
     connectionInitWaitTimeout: INIT_WAIT_MS,
     onConnect: async (context: SocketContext) => {
       context.extra.arrival.verifying();
-      const actor = await verifyActor(takeToken(context.connectionParams)).catch((error) =>
-        refuseInit(context, error, logger),
-      );
+      const token = takeToken(context.connectionParams);
+      const actor = await verifyActor(token).catch((error) => refuseInit(context, error, parts));
       if (!actor || !seats.take(actor, context.extra.socket)) return false;
       context.extra.arrival.proven();
       context.extra.audience = { viewer: viewerOf(actor), userId: actor.userId };
@@ -199,7 +200,9 @@ function options({ schema, services, verifyActor, introspection, logger }: Socke
 }
 
 /** False closes with 4403; while the keys cannot be fetched the token may be good, and the client is to come again. */
-function refuseInit({ extra }: SocketContext, error: unknown, logger: Logger): null {
+function refuseInit({ extra }: SocketContext, error: unknown, { metrics, logger }: SocketServerParts): null {
+  const why = error instanceof UnauthenticatedError || error instanceof KeysUnavailableError ? error : heldUpOf(error);
+  metrics.operations.observe({ kind: "none", outcome: why?.code ?? "INTERNAL_SERVER_ERROR" }, 0);
   if (error instanceof KeysUnavailableError) {
     extra.socket.close(CLOSE.tryAgainLater, `Keep the token and try again in ${error.retryAfterSeconds} s`);
   } else if (!(error instanceof UnauthenticatedError)) {

@@ -151,6 +151,23 @@ test("a briefing is measured apart, also where it is asked for with its meeting"
   expect(await answered()).toBe(before + 2);
 });
 
+// Seen red: a wrong AUTH_ISSUER refused everybody, and nothing counted it.
+test("who is not let in is counted, by HTTP and on a socket", async () => {
+  const refused = (outcome: string) => metric(`graphql_operation_seconds_count{kind="none",outcome="${outcome}"}`);
+  const comeIn = async (as: { token: string } | { tenant: string }) => {
+    const { errors } = await service.ask("{ connection { state } }", {}, as);
+    const options = "token" in as ? as : { as };
+    const { closed } = await subscribe(service.url, "subscription { connectionStatusChanged { state } }", options);
+    return [errors?.[0]?.extensions.code, (await closed).code];
+  };
+  expect(await comeIn({ token: "none" })).toEqual(["UNAUTHENTICATED", 4403]);
+  expect(await refused("UNAUTHENTICATED")).toBe(2);
+  await database.query("ALTER TABLE tenant RENAME TO away");
+  expect(await comeIn({ tenant: "new" })).toEqual(["TEMPORARILY_UNAVAILABLE", 1013]);
+  await database.query("ALTER TABLE away RENAME TO tenant");
+  expect(await refused("TEMPORARILY_UNAVAILABLE")).toBe(2);
+});
+
 test("operations, statements, sockets and the queue are measured", async () => {
   const before = await metric('graphql_operation_seconds_count{kind="query",outcome="OK"}');
   const statements = await metric("sql_statement_seconds_count");
