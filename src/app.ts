@@ -1,4 +1,5 @@
-import { type ActorVerifier, createCallers } from "./auth/actor";
+import { type Callers, createCallers } from "./auth/actor";
+import { FETCH_EVERY_MS } from "./auth/key-set";
 import { sweepAudit } from "./auth/policies";
 import { REJUDGE } from "./briefing/quiet/rejudging";
 import { sweepConsents } from "./connections/connecting";
@@ -64,9 +65,9 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
     if (!config.roles.has("api")) return null;
     const callers = createCallers(config.auth, (tenant) => database.idOf(tenant), logger);
     // No start waits for the identity provider.
-    const keys = startPeriodic({ keys: () => callers.keepKeys() }, LOOKS_MS, logger);
+    const keys = startPeriodic({ keys: () => callers.keepKeys() }, FETCH_EVERY_MS, logger);
     roles.push(async () => (await keys)());
-    const api = await createApi(config, services, callers.verify);
+    const api = await createApi(config, services, callers);
     roles.push(() => api.close());
     return api.listen(config.host, config.port);
   };
@@ -80,7 +81,7 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
   };
 }
 
-/** At this machine's clock, and at the keys of callers. */
+/** At this machine's clock. */
 const LOOKS_MS = 10 * MINUTE_MS;
 /** Of each of two machines: whether a note is absent is judged three minutes after it was sent, perhaps by another's clock. */
 const CLOCK_OFF_MS = 10 * SECOND_MS;
@@ -152,13 +153,16 @@ function sweepsOf({ database, logger, clock, ...services }: Services) {
   };
 }
 
-function createApi(config: Config, services: Services, verifyActor: ActorVerifier) {
+function createApi(config: Config, services: Services, callers: Callers) {
   const { database, metrics, logger } = services;
   return createHttpServer({
     schema: callStraight(buildGraphQLSchema()),
     services,
-    verifyActor,
-    checkReady: () => database.answers(),
+    verifyActor: callers.verify,
+    checkReady: async () => {
+      callers.requireKeys();
+      await database.answers();
+    },
     introspection: config.introspection,
     compileQueriesAtUse: config.compileQueriesAtUse,
     metrics,

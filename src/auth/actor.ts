@@ -85,8 +85,10 @@ export type ActorVerifier = (token: string) => Promise<Actor>;
 
 export interface Callers {
   verify: ActorVerifier;
-  /** For now and again: known keys count from here, and not from the last caller, who may have come hours before an outage. */
+  /** For each minute: known keys count from here, and not from the last caller, who may have come hours before an outage. */
   keepKeys(): Promise<void>;
+  /** @throws KeysUnreadableError in a process that has never had them */
+  requireKeys(): void;
 }
 
 /**
@@ -123,7 +125,7 @@ export function createCallers(
     believed.set(key, { actor, from: now, until: Math.min(now + BELIEVED_MS, provenUntil, ends) });
     return actor;
   };
-  return { verify, keepKeys: proof.keep };
+  return { verify, keepKeys: proof.keep, requireKeys: proof.require };
 }
 
 interface Proof {
@@ -132,17 +134,19 @@ interface Proof {
   /** Up to when what was just proven may be believed. */
   until(): number;
   keep(): Promise<void>;
+  require(): void;
 }
 
 function proofOf(proof: AuthConfig["proof"], logger: Logger, clock: Clock): Proof {
   if (proof.kind === "jwks") {
     const keys = new KeySet(proof.url, clock, logger);
     const keep = async () => void (await keys.fetchIfDue());
-    return { key: keys.keyOf, algorithms: PUBLIC_KEY_ALGORITHMS, until: () => keys.provenUntil(), keep };
+    const [until, require] = [() => keys.provenUntil(), () => keys.require()];
+    return { key: keys.keyOf, algorithms: PUBLIC_KEY_ALGORITHMS, until, keep, require };
   }
   const secret = new TextEncoder().encode(proof.secret.reveal());
-  const [until, keep] = [() => Number.POSITIVE_INFINITY, async () => undefined];
-  return { key: async () => secret, algorithms: SHARED_SECRET_ALGORITHMS, until, keep };
+  const [until, keep, require] = [() => Number.POSITIVE_INFINITY, async () => undefined, () => undefined];
+  return { key: async () => secret, algorithms: SHARED_SECRET_ALGORITHMS, until, keep, require };
 }
 
 /** A token that names no key is proven by whichever of those that fit it; during a rotation there are two. */

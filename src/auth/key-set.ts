@@ -64,6 +64,11 @@ export class KeySet {
     private readonly logger: Logger,
   ) {}
 
+  /** @throws KeysUnreadableError where they were never fetched: nobody could be let in */
+  require(): void {
+    if (!this.#known) throw new KeysUnreadableError("The keys of callers were not fetched yet.");
+  }
+
   /** Up to when a token that these keys have just proven may be believed: until they are looked at again. */
   provenUntil(): number {
     return this.#fetching ? Number.NEGATIVE_INFINITY : this.#askedAt + FETCH_EVERY_MS;
@@ -110,7 +115,9 @@ export class KeySet {
     } catch (error) {
       this.#failedAt = askedAt;
       const until = this.#known && new Date(this.#known.askedAt + LAST_KNOWN_MS);
-      this.logger.warn({ err: error, until }, "the keys of callers could not be fetched: the last known ones count");
+      if (until && until > this.clock())
+        this.logger.warn({ err: error, until }, "the keys of callers could not be fetched: the last known ones count");
+      else this.logger.error({ err: error }, "the keys of callers could not be fetched: none is known, nobody gets in");
     }
   }
 

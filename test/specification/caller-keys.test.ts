@@ -1,7 +1,9 @@
 import { createHmac } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, openSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { exportJWK, exportSPKI, SignJWT } from "jose";
+import { createApp } from "../../src/app";
 import { type Actor, createCallers, UnauthenticatedError } from "../../src/auth/actor";
 import { FETCH_EVERY_MS, KeysUnavailableError, LAST_KNOWN_MS } from "../../src/auth/key-set";
 import { createLogger } from "../../src/platform/logger";
@@ -16,6 +18,8 @@ import {
   withKeys,
   withNothing,
 } from "../support/key-server";
+import { until } from "../support/stories";
+import { useCrm } from "../support/world";
 
 // Seen red on jose's own key set (createRemoteJWKSet): all but the matrix of algorithms, the kinds of keys, the longest
 // life and the shared fetch. Planted and seen red: HS256 beside the public keys; a token believed for a minute whatever the
@@ -23,6 +27,7 @@ import {
 // is known; an outage answered with 401; keys for encryption and of a shared secret taken in; a set without keys taken for
 // an answer; no longest life.
 
+const { world } = useCrm({ deals: 10 });
 const START = Date.now();
 const quiet = createLogger("silent");
 let now: Date;
@@ -151,6 +156,29 @@ describe.each<[string, KeyAnswer]>([...BROKEN, ["answers without end", endless]]
     });
   },
 );
+
+// Seen red: each new process was ready with an address that has no keys, and the old ones that knew them ended one by one.
+test("a process that has never had the keys is not ready, one that has had them stays so, and a worker needs none", async () => {
+  const log = join(mkdtempSync(join(tmpdir(), "keys-")), "log");
+  const start = (roles: readonly ("api" | "worker")[]) => {
+    const auth = { proof: { kind: "jwks" as const, url: server.url }, issuer: undefined, audience: undefined };
+    const app = createApp({ ...world.config, auth, roles: new Set(roles) }, createLogger("warn", openSync(log, "a")));
+    world.cleanup(() => app.stop());
+    return app.start();
+  };
+  server.answer = withNothing;
+  const [without] = await Promise.all([start(["api"]), start(["worker"])]);
+  const readiness = async (url: string | null) => (await fetch(`${url}/readyz`)).status;
+  expect(await readiness(without)).toBe(503);
+  expect((await fetch(`${without}/healthz`)).status).toBe(200);
+  await until("it is told", async () => readFileSync(log, "utf8").includes("none is known, nobody gets in"));
+  expect(server.requests).toBe(1);
+  server.answer = withKeys(first.jwk);
+  const having = await start(["api"]);
+  await until("the keys have come", async () => (await readiness(having)) === 200);
+  server.answer = withNothing;
+  expect(await readiness(having)).toBe(200);
+});
 
 test("in an outage that is known nobody waits for the next answer but those whose key is missing", async () => {
   const verify = make();
