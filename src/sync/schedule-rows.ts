@@ -184,7 +184,7 @@ export interface Freshness {
 
 /**
  * Of all working connections. A slow list counts as so much younger as it waits. Who authorizes again begins anew: what
- * is old in such a copy is no fault of the sync, nor is what a company's closed account keeps from it.
+ * is old in such a copy is no fault of the sync, nor is what a company's closed account keeps from it, or a missing right a list.
  */
 export async function readFreshness(database: Database): Promise<Freshness | null> {
   const [freshness] = await database.acrossTenants<Freshness>(
@@ -193,7 +193,9 @@ export async function readFreshness(database: Database): Promise<Freshness | nul
        coalesce(extract(epoch FROM now() - min(c.connected_at) FILTER (WHERE l.watermark IS NULL AND l.resource = ANY ($1))), 0)::float8 AS "firstSeconds"
      FROM sync_list l JOIN connection c ON c.tenant_id = l.tenant_id AND c.copy_id = l.copy_id
      WHERE c.state = 'CONNECTED' AND c.trouble_code IS DISTINCT FROM 'CRM_ACCOUNT_CLOSED'
-       AND l.resource = ANY ($1 || $2)`,
+       AND l.resource = ANY ($1 || $2)
+       AND NOT EXISTS (SELECT 1 FROM data_gap g WHERE g.tenant_id = l.tenant_id AND g.copy_id = l.copy_id AND g.resource = l.resource
+         AND g.crm_id = 0 AND g.code = 'CRM_REFUSED')`,
     [MAIN_LISTS, [...SLOW], SLOW_MS],
     { oldestSeconds: "number", firstSeconds: "number" },
   );

@@ -98,7 +98,22 @@ test("a first list that does not end is told by how long it goes on, beside the 
   expect([await metric("sync_oldest_watermark_seconds"), await goesOn()]).toEqual([0, 0]);
   await trouble("NULL, NULL, NULL, NULL");
   mend();
-  await syncAgain(service, database, { tenant: "globex", role: "owner" });
+  // Seen red: so did one list that the CRM refuses to one user, whether it was ever read or not; others of that user count.
+  const allow = simulator.control.fail({ match: "/api/v2/deals", with: { status: 403 } });
+  const owner = { tenant: "globex", role: "owner" } as const;
+  await until("no first list is waited for", async () => {
+    await service.ask("mutation { requestSync { __typename } }", {}, owner);
+    return (await goesOn()) === 0;
+  });
+  expect(await metric("sync_oldest_watermark_seconds")).toBeGreaterThan(10_000);
+  const notes = `INSERT INTO data_gap SELECT tenant_id, copy_id, 'NOTES', $1::int, 'CRM_REFUSED', 'refused', now() FROM connection`;
+  await database.query(notes, [1]);
+  expect(await metric("sync_oldest_watermark_seconds")).toBeGreaterThan(10_000);
+  await database.query(notes, [0]);
+  expect(await metric("sync_oldest_watermark_seconds")).toBeLessThan(600);
+  await database.query("DELETE FROM data_gap WHERE resource = 'NOTES'");
+  allow();
+  await syncAgain(service, database, owner);
   expect(await goesOn()).toBe(0);
 });
 
