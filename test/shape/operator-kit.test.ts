@@ -10,6 +10,7 @@ import { startProgram } from "../support/processes";
 
 const read = (file: string) => readFileSync(file, "utf8");
 const dockerfile = read("Dockerfile");
+const handbook = read("docs/operations.md");
 const packageJson = JSON.parse(read("package.json")) as { scripts: Record<string, string> };
 
 interface ComposeService {
@@ -23,6 +24,7 @@ interface ComposeService {
   env_file?: string;
   ports?: string[];
   volumes?: string[];
+  command?: string[];
   healthcheck?: { test: string[] };
 }
 const compose = parse(read("compose.yaml"), { merge: true }) as { services: Record<string, ComposeService> };
@@ -109,6 +111,28 @@ test("compose runs API and worker apart, without rights, on a file system that i
     expect([...VARIABLES.keys()]).toContain(name);
 });
 
+// Seen red: one API and two workers may want 107 of PostgreSQL's 100 sessions, and a rollout in Kubernetes 204.
+test("the database has sessions for all processes that compose.yaml and the manifests start, at once", () => {
+  const told = /has (\d+) sessions of PostgreSQL at most, a worker or both (\d+), (\w+) more/.exec(handbook) ?? [];
+  const [ofApi, ofWorker, starting] = [
+    Number(told[1]),
+    Number(told[2]),
+    ["one", "two", "three"].indexOf(told[3] ?? "") + 1,
+  ];
+  expect(starting).toBeGreaterThan(0);
+  const RESERVED = 3;
+  const wanted = (apis: number, workers: number, starts: number) =>
+    apis * ofApi + workers * ofWorker + starts * starting + RESERVED;
+  const workers = Number(/--scale worker=(\d+)/.exec(read("compose.yaml"))?.[1]);
+  const given = Number(/^max_connections=(\d+)$/.exec(database.command?.at(-1) ?? "")?.[1]);
+  expect(given).toBeGreaterThanOrEqual(wanted(1, workers, 1 + workers));
+  const manifests = read("deploy/kubernetes/service.yaml");
+  const [apis = 0, others = 0] = [...manifests.matchAll(/^ {2}replicas: (\d+)$/gm)].map(([, count]) => Number(count));
+  expect(Number(/max_connections = (\d+)/.exec(manifests)?.[1])).toBeGreaterThanOrEqual(
+    wanted(apis + 1, others + 1, 2),
+  );
+});
+
 describe("a folder's .env", () => {
   const folder = mkdtempSync(join(tmpdir(), "env-"));
   afterAll(() => rmSync(folder, { recursive: true }));
@@ -162,7 +186,7 @@ test(".env.example knows every variable of the configuration", () => {
 });
 
 test("the handbook's table of the configuration has every variable once, and no other, with its default", () => {
-  const [, section = ""] = /\n## Configuration\n(.*?)\n## /s.exec(read("docs/operations.md")) ?? [];
+  const [, section = ""] = /\n## Configuration\n(.*?)\n## /s.exec(handbook) ?? [];
   const told = [...section.matchAll(/^\| (`[^|]+) \| ([^|]+) \|/gm)].flatMap(([, names = "", defaults = ""]) => {
     const values = defaults.split(", ");
     return (names.match(/[A-Z_]+/g) ?? []).map((name, place) => [name, values[place]?.replaceAll("`", "")] as const);
