@@ -295,7 +295,7 @@ async function checkKeys(look: Look, keys: readonly EncryptionKey[]): Promise<Fi
     if (!keys.some(({ id }) => id === name)) {
       return fault(
         `${what}, which is not in ENCRYPTION_KEYS`,
-        "put that key back; without it they must authorize again",
+        "put that key back; where it is gone they must disconnect and connect again: A key is lost, in docs/operations.md",
       );
     }
     const closed = tenantsOf(under.filter((secret) => !opens(keyring, secret)));

@@ -131,7 +131,7 @@ export class Keyring {
     const header = blob.subarray(0, 2 + idLength);
     const keyId = header.subarray(2).toString();
     const key = this.#keys.get(keyId);
-    if (!key) throw new UnsealError("a value was sealed under a key that is not in ENCRYPTION_KEYS");
+    if (!key) throw new UnsealError(`a value was sealed under a key that is not in ENCRYPTION_KEYS: ${LOST}`);
     const nonceEnd = header.length + NONCE_BYTES;
     const tagEnd = nonceEnd + TAG_BYTES;
     const decipher = createDecipheriv("aes-256-gcm", key, blob.subarray(header.length, nonceEnd), {
@@ -146,6 +146,8 @@ export class Keyring {
     }
   }
 }
+
+const LOST = "put it back, or see A key is lost, in docs/operations.md";
 
 /** The id of the key that sealed a blob; its header is enough. */
 export function keyIdOf(blob: Buffer): string {
