@@ -9,7 +9,7 @@ import { ActivityRow, type NoteHead, NoteRow, OrganizationRow, PersonRow } from 
 import { mailboxIn, normalizeAddress } from "../platform/email-address";
 import { matchesOf } from "./meeting-rows";
 import { isOurNote } from "./notes";
-import { firstMailIsToNobody } from "./quiet/fact-rows";
+import { firstMailIsToNobody, TICKED_OFF } from "./quiet/fact-rows";
 
 /**
  * The only way in which deals, persons and organizations are read (decision 0005): every statement about them below carries
@@ -322,20 +322,25 @@ export function readOtherDeals(
 /** The column by which activities and notes hang on a record. The caller has read that record as a matched one. */
 const COLUMN: Record<MatchedEntity, string> = { DEAL: "deal_id", PERSON: "person_id", ORGANIZATION: "organization_id" };
 
-/** The latest done activities of records, newest first by when they took place; planned ones are never among them. */
+/**
+ * The latest done activities of records, newest first by when they took place: when they were due, and not after somebody
+ * ticked them off. Looked at are those due since the earliest of so many that were due last; planned ones are never among them.
+ */
 export function readRecentActivities(
   { tenantId, copyId, entities }: CopyScope,
   of: MatchedEntity,
   ids: Ids,
   first: number,
 ): Promise<(ActivityRow & OfParent)[]> {
+  const tookPlace = `LEAST(a.happened_at, ${TICKED_OFF})`;
+  const own = `FROM activity a WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.${COLUMN[of]} = parent.id`;
   return entities<ActivityRow, OfParent>(
     ActivityRow,
     `SELECT found.*, parent.id AS parent_id FROM unnest($3::bigint[]) AS parent (id)
      CROSS JOIN LATERAL (
-       SELECT t.* FROM activity t
-       WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.${COLUMN[of]} = parent.id AND t.happened_at IS NOT NULL
-       ORDER BY t.happened_at DESC, t.crm_id DESC LIMIT $4
+       SELECT a.* ${own} AND a.happened_at >= (
+         SELECT min(l.at) FROM (SELECT ${tookPlace} AS at ${own} AND a.happened_at IS NOT NULL ORDER BY a.happened_at DESC LIMIT $4) l)
+       ORDER BY ${tookPlace} DESC, a.crm_id DESC LIMIT $4
      ) found`,
     [tenantId, copyId, ids, first],
     OF_PARENT,

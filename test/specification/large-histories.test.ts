@@ -1,6 +1,6 @@
 import { findOutdated } from "../../src/briefing/match-meeting";
 import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
-import { readMatchedIds } from "../../src/briefing/records";
+import { readMatchedIds, readRecentActivities } from "../../src/briefing/records";
 import { readContacts, timelineOf } from "../../src/briefing/timeline";
 import { type CopyScope, Database } from "../../src/database/database";
 import { inWindow, isWithin, windowsOf } from "../../src/database/keyset";
@@ -61,6 +61,7 @@ onOneServer.each<[string, string[], (copy: CopyScope) => Promise<unknown[]>]>([
     ["activity"],
     (copy) => readQuietFacts(copy, [7, 8, 9], new Date()).then((found) => found?.deals ?? []),
   ],
+  ["recent activities", ["activity"], (copy) => readRecentActivities(copy, "PERSON", [1], 5)],
   ["what a meeting made readable", ["matched_record"], (copy) => readMatchedIds(copy, [meetingId])],
 ])("%s are found without the tenant's others", async (_what, tables, read) => {
   const { blocks } = await reading(database, tables, tenantId, read);
@@ -114,7 +115,7 @@ const OTHERWISE_ORDERED = [
   [
     "what was ticked off before it was due",
     "UTC",
-    "(1, '2026-11-18', true, '2026-11-10'), (2, '2026-11-17', true, NULL)",
+    "(1, '2026-11-18', true, '2026-11-10'), (2, '2026-11-17', true, NULL), (3, '2026-11-16', true, NULL)",
   ],
 ];
 
@@ -140,6 +141,9 @@ test.each(OTHERWISE_ORDERED)("the latest of a timeline is found also behind %s",
   );
   const contacts = await readContacts({ ...scope, copyId: 1 }, [meeting], 1, new Date());
   expect(timelineOf({ contacts, deals: [], people: new Set(), mails: [] }, 1)).toMatchObject([{ activityId: 2 }]);
+  // These have a day without a time at its midnight in UTC.
+  const recent = await readRecentActivities({ ...scope, copyId: 1 }, "DEAL", [1], 2);
+  expect(recent.map(({ crmId }) => crmId)).toEqual(timeZone === "UTC" ? [2, 3] : [1, 2]);
 });
 
 // Seen red: for each meeting all of its tenant's runs were gone through.

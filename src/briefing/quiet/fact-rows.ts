@@ -74,7 +74,7 @@ export const LAST_END_OF_DAY = "interval '38 hours'";
 export const ZONE = "(SELECT j.standards ->> 'timeZone' FROM judged_copy j WHERE j.tenant_id = $1 AND j.copy_id = $2)";
 
 /** SQL: when a done activity `a` was ticked off, as far as the CRM says. */
-const TICKED_OFF = "coalesce(a.done_at, a.update_time)";
+export const TICKED_OFF = "coalesce(a.done_at, a.update_time)";
 /** No zone's day begins later after its midnight in UTC, or earlier before it but on a few islands. */
 const HALF_A_DAY = "interval '12 hours'";
 /**
