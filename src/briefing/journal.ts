@@ -1,3 +1,4 @@
+import { NOT_SEEN } from "../connections/journal";
 import type { CopyScope } from "../database/database";
 import { DEAL_CHANGES, type DealChangeKind, type DealChangeRow } from "../entities/deal";
 import type { MeetingRow } from "../entities/meeting";
@@ -29,7 +30,7 @@ export function readChanges(
     `SELECT one.asked::int AS asked, c.kind, c.was, c.became, c.seen_at AS "seenAt"
      FROM unnest($3::bigint[], $4::integer[], $5::timestamptz[]) WITH ORDINALITY AS one (id, first, since, asked)
      CROSS JOIN LATERAL (
-       SELECT * FROM deal_change t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.deal_id = one.id AND t.seen_at >= one.since AND t.kind = ANY ($6)
+       SELECT * FROM deal_change t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.deal_id = one.id AND t.seen_at >= one.since AND t.seen_at < '${NOT_SEEN}' AND t.kind = ANY ($6)
        ORDER BY t.seen_at DESC, t.id DESC LIMIT one.first) c
      WHERE ${isMatched("one.id")} ORDER BY one.asked, c.seen_at DESC, c.id DESC`,
     [

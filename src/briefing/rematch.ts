@@ -1,4 +1,5 @@
 import { liveCopyId } from "../connections/connection";
+import { tellFresh } from "../connections/journal";
 import { CONNECTION_CHANGED, notify } from "../database/between-processes";
 import type { CopyScope, Database, TenantScope } from "../database/database";
 import { SyncedCopyRow } from "../entities/connection";
@@ -82,7 +83,7 @@ export class Rematching {
   async #begin(scope: CopyScope, copy: SyncedCopyRow): Promise<Rematch | null> {
     const due = await whatIsDue(scope, copy);
     if (!due) return null;
-    if (due.isFreshAgain) await notify(scope, CONNECTION_CHANGED);
+    if (due.isFreshAgain) await tellFresh(scope, this.clock());
     const since = due.isOfAll ? null : new Date(this.clock().getTime() - REMATCH_FOR_MS).toISOString();
     const { isWhole, isLess } = due;
     const way = { until: due.until.toISOString(), since, isWhole, isLess, done: 0, total: 0, failed: 0, place: null };

@@ -1,17 +1,24 @@
+import { CONNECTION_CHANGED, notify } from "../database/between-processes";
 import { type CopyScope, type Database } from "../database/database";
 import { rowsOf, rowsOfEach } from "../database/rows";
 import { forgetOld, jsonRows, type WrittenRow } from "../database/upsert";
 import type { DealChangeKind, DealChangeRow } from "../entities/deal";
 import { ERASED } from "../platform/email-address";
 import type { Logger } from "../platform/logger";
+import { holdLiveCopy } from "./copies";
 
 /**
  * The journal of a copy's deals (decision 0083): what syncs saw change, and flips of verdicts. Whoever changes a deal writes
  * it in the same transaction, by what the statement that wrote the row said of it before and after.
  */
 
+/** In place of an instant: what became of a verdict while each answer said UNKNOWN was not seen, and waits. */
+export const NOT_SEEN = "infinity";
+
 /** A change of a deal. @property seenAt where it is not now */
-export type DealChange = Pick<DealChangeRow, "dealId" | "kind" | "was" | "became"> & { seenAt?: Date };
+export type DealChange = Pick<DealChangeRow, "dealId" | "kind" | "was" | "became"> & {
+  seenAt?: Date | typeof NOT_SEEN;
+};
 
 /** Within the transaction that makes the changes, which holds the copy. */
 export async function writeChanges(
@@ -27,6 +34,35 @@ const WRITE = `
   SELECT $1::bigint, $2::bigint, r."dealId", coalesce(r."seenAt", $4::timestamptz), r.kind, r.was, r.became
   FROM jsonb_to_recordset($3::jsonb) AS r ("dealId" bigint, "seenAt" timestamptz, kind text, was text, became text)
   RETURNING 1 AS written`;
+
+/** Of what has waited each deal's first state and its last are an entry. One that has come back to it is none. */
+export async function noteWaiting(copy: CopyScope, now: Date): Promise<void> {
+  const { tenantId, copyId, rows } = copy;
+  const shape = { id: "number", dealId: "number", was: "text", became: "text" } as const;
+  const waiting = await rows<Waiting>(TAKE_WAITING, [tenantId, copyId], shape);
+  const ofDeals = new Map<number, Waiting>();
+  for (const { id, dealId, was, became } of waiting.sort((a, b) => a.id - b.id))
+    ofDeals.set(dealId, { id, dealId, was: ofDeals.get(dealId)?.was ?? was, became });
+  const changes = [...ofDeals.values()].filter(({ was, became }) => was !== became);
+  await writeChanges(
+    copy,
+    changes.map(({ dealId, was, became }) => ({ dealId, kind: "VERDICT", was, became })),
+    now,
+  );
+}
+type Waiting = Pick<DealChangeRow, "id" | "dealId" | "was" | "became">;
+
+const TAKE_WAITING = `
+  DELETE FROM deal_change t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.seen_at = '${NOT_SEEN}'
+  RETURNING t.id, t.deal_id AS "dealId", t.was, t.became`;
+
+/** A copy that was too old to judge by is so no more, which no deal is told of. */
+export const tellFresh = (scope: CopyScope, now: Date): Promise<void> =>
+  scope.transaction(async (inner) => {
+    const copy = { ...inner, copyId: scope.copyId };
+    if (await holdLiveCopy(inner, scope.copyId)) await noteWaiting(copy, now);
+    await notify(copy, CONNECTION_CHANGED);
+  });
 
 /** What of a deal's row the journal tells, as text: it is compared, and kept, as it is written here. */
 export const JOURNALED: readonly { kind: DealChangeKind; sql: string }[] = [

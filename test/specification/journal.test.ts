@@ -6,6 +6,7 @@ import { erasePerson } from "../../src/operator/erasure";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/platform/clock";
 import { Keyring } from "../../src/platform/keyring";
 import { createLogger } from "../../src/platform/logger";
+import { setQuiet } from "../support/quiet-settings";
 import { dataOf, noJobIsDue, recordMeeting, syncAgain, syncEnds, until } from "../support/stories";
 import { useService } from "../support/world";
 
@@ -151,28 +152,72 @@ test("persons of a deal that leave at once are told as one change", async () => 
   await forget();
 });
 
+const quietStory = () => simulator.company.stories.noParticipants;
+const mailed = () =>
+  simulator.control.change("person", quietStory().personId, {
+    last_incoming_mail_time: v2Time(clock().getTime() / 1_000),
+  });
+const flips = async () =>
+  words((await changesOf(quietStory().dealId)).filter(({ kind }) => kind === "VERDICT")).reverse();
+const untold = async () => {
+  const sql = "SELECT holds_from AS at FROM deal_silence WHERE deal_id = $1 AND NOT is_told ORDER BY phase";
+  return (await database.query<{ at: Date }>(sql, [quietStory().dealId])).map(({ at }) => at.getTime());
+};
+const isPassed = () => until("it is passed", async () => (await untold()).every((at) => at > clock().getTime()));
+
 test("each flip of a verdict is an entry, once: by what a sync brings, by a meeting, and by time alone", async () => {
-  const { dealId, personId } = simulator.company.stories.noParticipants;
-  const { email } = simulator.company.stories.noParticipants;
+  const { email } = quietStory();
   await recordMeeting(service, [email], { startsAt: later(-40 * DAY_MS).toISOString() });
   await noJobIsDue(database);
   await forget();
-  const told = async () => words((await changesOf(dealId)).filter(({ kind }) => kind === "VERDICT")).reverse();
-  const mailed = () => v2Time(clock().getTime() / 1_000);
-  simulator.control.change("person", personId, { last_incoming_mail_time: mailed() });
+  mailed();
   await sync();
-  const begun = await told();
-  aheadMs += 9 * DAY_MS;
-  await until("time has passed", async () => (await told()).length > begun.length);
-  aheadMs += 6 * DAY_MS;
-  await until("more time has passed", async () => (await told()).length > begun.length + 1);
-  const flips = await told();
-  expect(flips.slice(begun.length)).toEqual(["VERDICT: ACTIVE -> COOLING", "VERDICT: COOLING -> QUIET"]);
-  await recordMeeting(service, [email], { startsAt: later(3 * DAY_MS).toISOString(), externalId: "ahead" });
+  const begun = await flips();
+  const passNext = async () => {
+    const [next = 0] = await untold();
+    aheadMs += next - 12 * MINUTE_MS - clock().getTime();
+    await sync();
+    aheadMs += 2 * MINUTE_MS;
+    await isPassed();
+    return next;
+  };
+  await passNext();
+  const next = await passNext();
+  const told = await flips();
+  expect(told.slice(begun.length)).toEqual(["VERDICT: ACTIVE -> COOLING", "VERDICT: COOLING -> QUIET"]);
+  expect(Date.parse((await changesOf(quietStory().dealId))[0]?.seenAt ?? "")).toBe(next);
+  const ahead = { startsAt: later(3 * DAY_MS).toISOString(), externalId: "ahead" };
+  const { id } = await recordMeeting(service, [email], ahead);
   await noJobIsDue(database);
   await sync();
-  expect((await told()).length).toBe(flips.length + 1);
-  expect((await told()).at(-1)).toMatch(/^VERDICT: QUIET -> /);
+  expect((await flips()).length).toBe(told.length + 1);
+  expect((await flips()).at(-1)).toMatch(/^VERDICT: QUIET -> /);
+  dataOf(await service.ask("mutation ($id: ID!) { deleteMeeting(meetingId: $id) { __typename } }", { id }));
+  await forget();
+});
+
+// Seen red: a deal with contact all along had gone quiet and recovered, on days on which each answer was UNKNOWN.
+test("what became of verdicts while the copy was too old to judge by is one entry once it is fresh, or none", async () => {
+  await setQuiet(service, { thresholds: [{ code: "STALLED_IN_STAGE", days: 3_650 }] });
+  mailed();
+  await sync();
+  await forget();
+  aheadMs += 20 * DAY_MS;
+  await isPassed();
+  expect(await flips()).toEqual([]);
+  mailed();
+  await sync();
+  await sync();
+  expect(await flips()).toEqual([]);
+  aheadMs += 20 * DAY_MS;
+  await isPassed();
+  const before = clock().getTime();
+  await sync();
+  expect(await flips()).toEqual(["VERDICT: ACTIVE -> QUIET"]);
+  const [{ seenAt } = { seenAt: "" }] = await changesOf(quietStory().dealId);
+  expect(Date.parse(seenAt)).toBeGreaterThan(before);
+  await sync();
+  expect(await entries()).toBe(1);
   await forget();
 });
 

@@ -2,6 +2,7 @@ import { findOutdated } from "../../src/briefing/match-meeting";
 import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
 import { readMatchedIds, readRecentActivities } from "../../src/briefing/records";
 import { readContacts, timelineOf } from "../../src/briefing/timeline";
+import { noteWaiting } from "../../src/connections/journal";
 import { type CopyScope, Database } from "../../src/database/database";
 import { inWindow, isWithin, windowsOf } from "../../src/database/keyset";
 import { textsOf } from "../../src/entities/index";
@@ -36,6 +37,7 @@ const FILL = [
   `INSERT INTO deal_participant SELECT $1, 1, g, g + p FROM ${each}, generate_series(0, 9) p`,
   `INSERT INTO activity (tenant_id, copy_id, crm_id, subject, type, deal_id, person_id, participant_ids, due_at, due_has_time, done, done_at, happened_at)
    SELECT $1, 1, g, 'A call', 'call', g, CASE g % 3 WHEN 0 THEN 1 ELSE g END, '{}', ${ago}, g % 2 = 0, g % 4 > 0, ${ago}, CASE WHEN g % 4 > 0 THEN ${ago} END FROM ${each}`,
+  `INSERT INTO deal_change (tenant_id, copy_id, deal_id, seen_at, kind, was, became) SELECT $1, 1, g, ${ago}, 'STAGE', '1', '2' FROM ${each}`,
   `INSERT INTO note SELECT $1, 1, g, 'A note', 1, g, g, NULL, ${ago} FROM ${each}`,
   `INSERT INTO note_write (tenant_id, id, idempotency_key, input_hash, meeting_id, copy_id, crm_company_id, entity, target_id, state, crm_note_id, requested_by, requested_at, reference)
    SELECT $1, ${MEETING_ID}, 'key-' || g, '', ${MEETING_ID}, 1, 1, 'DEAL', 1, 'WRITTEN', 1000000 + g, 'u', ${ago}, g FROM ${each}`,
@@ -61,6 +63,7 @@ onOneServer.each<[string, string[], (copy: CopyScope) => Promise<unknown[]>]>([
     ["activity"],
     (copy) => readQuietFacts(copy, [7, 8, 9], new Date()).then((found) => found?.deals ?? []),
   ],
+  ["what waits in the journal", ["deal_change"], (copy) => noteWaiting(copy, new Date()).then(() => [])],
   ["recent activities", ["activity"], (copy) => readRecentActivities(copy, "PERSON", [1], 5)],
   ["what a meeting made readable", ["matched_record"], (copy) => readMatchedIds(copy, [meetingId])],
 ])("%s are found without the tenant's others", async (_what, tables, read) => {

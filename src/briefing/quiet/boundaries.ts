@@ -5,6 +5,8 @@ import { jsonRows } from "../../database/upsert";
 import type { Clock } from "../../platform/clock";
 import type { Logger } from "../../platform/logger";
 import { forEachLogged } from "../../platform/work";
+import { readFreshness } from "./read-quiet";
+import { staleFrom } from "./rules";
 import { markHolding } from "./stored-silence";
 import { type Flip, tellFlips } from "./verdict";
 
@@ -117,9 +119,10 @@ export class Boundaries {
       // Nobody reads a retired copy, which is being purged.
       if (!live) return flips.length;
       const copy = { ...scope, copyId };
-      await tellFlips(copy, flips, now);
+      if (flips.length === 0) return 0;
+      await tellFlips(copy, flips, staleFrom(await readFreshness(copy)), now);
       // Where somebody judges the copy at this moment, lists look these deals up until the next boundary, or run.
-      if (flips.length > 0 && (await tryToHoldCopyToJudge(scope, copyId))) await markHolding(copy, now);
+      if (await tryToHoldCopyToJudge(scope, copyId)) await markHolding(copy, now);
       return flips.length;
     });
   }

@@ -10,8 +10,8 @@ import { QuietSettingsRow } from "../../entities/tenant";
 import { type Clock, SECOND_MS } from "../../platform/clock";
 import type { Logger } from "../../platform/logger";
 import { forEachLogged } from "../../platform/work";
-import { readFewOfOtherStages, readKeptFacts, readRotting } from "./read-quiet";
-import { NO_WISHES, standardsOf, type Wishes } from "./rules";
+import { readFewOfOtherStages, readFreshness, readKeptFacts, readRotting } from "./read-quiet";
+import { NO_WISHES, staleFrom, standardsOf, type Wishes } from "./rules";
 import { begunOf, FORGET_LET_GO, JUDGED_BY_COMING, snoozedDeals, TAKE_OVER } from "./silence-rows";
 import { judgeDeals, keepSnoozeEnds, markHolding, storeComing, type Taken } from "./stored-silence";
 import { flipsOf, tellFlips } from "./verdict";
@@ -128,7 +128,7 @@ async function storeAllComing(copy: CopyScope, now: Date): Promise<void> {
     WHERE jsonb_path_exists(phases, '$[1 to last] ? (@.isTold == false)')`;
   const left = await rows<Taken>(sql, [tenantId, copyId, now], { dealId: "number", begun: "json" });
   const flips = left.flatMap(({ dealId, begun }) => flipsOf(dealId, begun, null, now.getTime()));
-  await tellFlips(copy, flips, now);
+  await tellFlips(copy, flips, staleFrom(await readFreshness(copy)), now);
   await rows(FORGET_LET_GO, [tenantId, copyId]);
   await rows(TAKE_OVER, [tenantId, copyId, now]);
 }

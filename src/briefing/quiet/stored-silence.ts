@@ -6,7 +6,7 @@ import { jsonRows } from "../../database/upsert";
 import type { SyncResource } from "../../entities/sync-run";
 import type { DealFacts, QuietRules } from "./facts";
 import { type FoundDeal, type QuietFacts, readKeptFacts, readQuietFacts } from "./read-quiet";
-import { byStandards, rulesOf } from "./rules";
+import { byStandards, rulesOf, staleFrom } from "./rules";
 import {
   isMatched,
   JUDGED,
@@ -150,7 +150,7 @@ async function judgeFound(copy: CopyScope, found: QuietFacts, now: Date, telling
   await storeComing(copy, found, now);
   await keepOfDeals(copy, KEEP_FIRST_MAIL, found.deals, firstMailOf);
   await keepSnoozeEnds(copy, found, now);
-  await tell(copy, schedules, now, telling);
+  await tell(copy, schedules, staleFrom(found.copy), now, telling);
 }
 
 export const keepSnoozeEnds = (copy: CopyScope, { deals, copy: { rules } }: QuietFacts, now: Date): Promise<void> =>
@@ -178,6 +178,7 @@ export interface Taken {
 async function tell(
   copy: CopyScope,
   schedules: readonly (Taken & { schedule: readonly Phase[] })[],
+  stale: number | null,
   now: Date,
   telling: Telling,
 ): Promise<void> {
@@ -185,7 +186,7 @@ async function tell(
     const judged = telling === "EACH" && present ? present.verdict : null;
     return flipsOf(dealId, begun, judged, now.getTime());
   });
-  await tellFlips(copy, flips, now);
+  await tellFlips(copy, flips, stale, now);
   const isNew = ({ begun }: Taken) => !begun.some(({ isListed }) => isListed);
   if (telling === "EACH" && schedules.some(isNew)) await notify(copy, CONNECTION_CHANGED);
 }

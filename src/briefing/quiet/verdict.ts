@@ -1,4 +1,4 @@
-import { writeChanges } from "../../connections/journal";
+import { type DealChange, NOT_SEEN, noteWaiting, writeChanges } from "../../connections/journal";
 import { notifyOf, SILENCE_CHANGED } from "../../database/between-processes";
 import type { CopyScope } from "../../database/database";
 import { plusDays } from "../../platform/clock";
@@ -138,15 +138,24 @@ export function flipsOf(
 /**
  * Notes flips in the journal and tells of them, with the commit of the transaction that stores them or marks them as told: each one exactly once. Two
  * flips of one deal differ by their instants, for PostgreSQL leaves out a word that is said twice in a transaction.
+ * @param staleFrom from when on each answer is UNKNOWN, and what is told waits to be noted; null: it always was, and what is
+ * known first is no change
  */
-export async function tellFlips(copy: CopyScope, flips: readonly Flip[], now: Date): Promise<void> {
+export async function tellFlips(
+  copy: CopyScope,
+  flips: readonly Flip[],
+  staleFrom: number | null,
+  now: Date,
+): Promise<void> {
   const inOrder = [...flips].sort((a, b) => a.at - b.at);
-  const changes = inOrder.map(({ dealId, from, to, at }) => ({ dealId, was: from, became: to, seenAt: new Date(at) }));
-  await writeChanges(
-    copy,
-    changes.map((change) => ({ ...change, kind: "VERDICT" as const })),
-    now,
-  );
+  const isSeen = ({ at }: Flip) => staleFrom !== null && at < staleFrom;
+  const seen = inOrder.find(isSeen);
+  if (seen) await noteWaiting(copy, new Date(seen.at));
+  const changes = inOrder.map((flip): DealChange => {
+    const { dealId, from, to, at } = flip;
+    return { kind: "VERDICT", dealId, was: from, became: to, seenAt: isSeen(flip) ? new Date(at) : NOT_SEEN };
+  });
+  if (staleFrom !== null) await writeChanges(copy, changes, now);
   await notifyOf(
     copy,
     SILENCE_CHANGED,
