@@ -296,9 +296,10 @@ const MAX_NESTING = 40;
 const markdown = new MarkdownIt({ html: false, maxNesting: MAX_NESTING }).disable(["reference", "image"]);
 /** Of an image its words and address are sent, as a link; of a link that would be dropped, all that was typed. */
 markdown.validateLink = isLinkOut;
-/** Of what is no link nothing is put together: one may stand in another, and each would be written out. */
 const { normalizeLink } = markdown;
-markdown.normalizeLink = (href) => (isLinkOut(href) ? normalizeLink(href) : "");
+/** What is no link is not written out: addresses may stand in one another, and each would be. */
+const addressOut = (href: string) => (isLinkOut(href) ? normalizeLink(href) : "");
+markdown.normalizeLink = addressOut;
 
 /** Crockford's base 32: no letter that is taken for a digit. */
 const DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";

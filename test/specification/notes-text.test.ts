@@ -116,3 +116,26 @@ test.each([
 ])("60,000 characters of nested %s neither hang nor break anything", async (_, content) => {
   expect(await noteHtml(content, "CRM-X")).toMatch(/\n<p>Ref\. CRM-X<\/p>$/);
 });
+
+// Seen red: all of it sent as it was typed, `**` and `##` too.
+test.each(["\n", "\n\n"])("a transcript of 700 lines that end with %j is formatted", async (end) => {
+  const line = `[00:12:31] **Anna:** [x], see [00:02](https://a.example/?t=2)${end}`;
+  const html = await noteHtml(`## Transcript\n\n${line.repeat(700)}`, "CRM-X");
+  expect(html).toMatch(/^<h2>Transcript<\/h2>\n<p>\[00:12:31\] <strong>Anna:<\/strong> \[x\], see <a href=/);
+  expect(html.match(/<\/strong>/g)).toHaveLength(700);
+});
+
+// Seen red: the address of each was written out, half a second of one turn.
+test("of links in the addresses of links that lead nowhere nothing is written out", async () => {
+  const content = `${"[a](js:".repeat(32)}${"é".repeat(59_000)}${")".repeat(32)}`;
+  const before = process.cpuUsage();
+  expect(await noteHtml(content, "CRM-X")).toBe(`<p>${content}</p>\n<p>Ref. CRM-X</p>`);
+  const { user, system } = process.cpuUsage(before);
+  expect(user + system).toBeLessThan(250_000);
+});
+
+// Seen red: as one line it was formatted, in 140 ms of one turn.
+test("a line may end with a carriage return alone", async () => {
+  const content = `${"a\n".repeat(20_000)}the **end**`;
+  expect(await noteHtml(content.replaceAll("\n", "\r"), "CRM-X")).toBe(await noteHtml(content, "CRM-X"));
+});
