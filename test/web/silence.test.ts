@@ -1,9 +1,18 @@
 import type { Page } from "playwright-core";
-import { noJobIsDue, until } from "../support/stories";
+import { noJobIsDue, syncAgain, until } from "../support/stories";
 import { useStarted } from "../support/world";
 import { findings, screenshot } from "./support/browser";
 import { startProduct } from "./support/product";
-import { connectThroughConsent, disconnected, focusIsKept, overhang, recordPastMeetings, tabTo } from "./support/steps";
+import {
+  answerWith,
+  connectThroughConsent,
+  disconnected,
+  failed,
+  focusIsKept,
+  overhang,
+  recordPastMeetings,
+  tabTo,
+} from "./support/steps";
 
 let page: Page;
 const product = useStarted(() => startProduct({ crm: { deals: 40 } }));
@@ -62,6 +71,21 @@ test("what was saved stays shown while the settings cannot be read again", async
   await other.getByRole("button", { name: "Save" }).click();
   await other.getByText("The service cannot be reached").waitFor();
   expect([await days.inputValue(), await other.getByText("Nothing is changed.").count()]).toEqual(["6", 1]);
+  await other.context().close();
+});
+
+// Seen red: the form was gone, and what was typed with it.
+test("what is typed stays where the settings are answered with nothing but an error", async () => {
+  const other = await product.signIn("admin");
+  await other.goto(`${product.service.url}/quiet/settings`);
+  const days = other.getByRole("textbox", { name: "Days" });
+  await days.fill("77");
+  await other.getByText(/would become quiet/).waitFor();
+  await answerWith(other, "query Silence {", () => failed("Not now."));
+  await syncAgain(product.service, product.database);
+  await other.getByText("Not now.").waitFor();
+  expect(await days.inputValue()).toBe("77");
+  await other.unrouteAll({ behavior: "ignoreErrors" });
   await other.context().close();
 });
 

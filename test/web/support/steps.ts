@@ -82,3 +82,14 @@ export async function overhang(page: Page): Promise<number> {
   const beyond = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
   return Number(await page.evaluate(beyond));
 }
+
+/** An answer as of a service that could read nothing, or not all. */
+export const failed = (message: string, data: object | null = null) => ({ data, errors: [{ message }] });
+
+/** What the service answers to such a query comes to the page as something else. */
+export const answerWith = (page: Page, query: string, change: (answer: { data: never }) => object) =>
+  page.route("**/graphql", async (route) => {
+    if (!route.request().postData()?.includes(query)) return route.fallback();
+    const response = await route.fetch();
+    await route.fulfill({ response, json: change(await response.json()) });
+  });

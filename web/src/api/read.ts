@@ -38,7 +38,7 @@ export function useRead<Data, Variables extends AnyVariables>(
     state.current.isReading = isReading;
     if (!isReading && state.current.isDue) reread();
   });
-  return { data: useKept(data), error, reread };
+  return { ...useKept(data, error), reread };
 }
 
 /** Between two looks at something that nobody tells of as it goes. */

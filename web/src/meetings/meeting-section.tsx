@@ -53,7 +53,7 @@ interface PageProps extends SectionProps {
 /** Each page begins where the one before it ends now: a meeting that came or went shows none twice, and leaves none out. */
 function Page(props: PageProps) {
   const { name, filter, orderBy, isNarrowed, after, following, onMore, onChanged } = props;
-  const [{ data, error }, refresh] = useQuery({
+  const [read, refresh] = useQuery({
     query: MeetingsDocument,
     variables: { after, filter, orderBy },
     requestPolicy: "cache-and-network",
@@ -61,7 +61,7 @@ function Page(props: PageProps) {
   const reread = useCallback(() => refresh({ requestPolicy: "network-only" }), [refresh]);
   useChanges(reread);
   useMatches(reread);
-  const shown = useKept(data);
+  const { data: shown, error } = useKept(read.data, read.error);
   if (!shown) return error ? <Problem error={error} again={reread} /> : <Loading what={name} />;
   const { nodes, pageInfo } = shown.meetings;
   const { endCursor, hasNextPage } = pageInfo;

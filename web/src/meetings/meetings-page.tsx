@@ -86,7 +86,8 @@ function useCounts(wishes: Wishes, email: string | null, isKnown: boolean) {
   }, [isKnown, refresh]);
   useChanges(reread);
   useMatches(reread);
-  return { counts: useKept(data), error, isReading: fetching || stale, reread };
+  const kept = useKept(data, error);
+  return { counts: kept.data, error: kept.error, isReading: fetching || stale, reread };
 }
 
 /** Reads out how many there are once others are asked for: whoever types or presses a tab does not see the list change. */

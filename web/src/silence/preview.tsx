@@ -18,12 +18,13 @@ export function Preview({ draft }: { draft: Draft }) {
     const timer = setTimeout(() => ask(wished), CHANGING_MS);
     return () => clearTimeout(timer);
   }, [wished]);
-  const [{ data, error, fetching }, refresh] = useQuery({
+  const [{ fetching, ...read }, refresh] = useQuery({
     query: SilencePreviewDocument,
     variables: { input: JSON.parse(asked) },
     requestPolicy: "network-only",
   });
-  const answer = useKept(data)?.previewQuietSettings;
+  const { data, error } = useKept(read.data, read.error);
+  const answer = data?.previewQuietSettings;
   if (error) return <Problem error={error} again={() => refresh({ requestPolicy: "network-only" })} />;
   if (!answer) return <p role="status">Looking …</p>;
   if ("message" in answer) return <Notice tone="bad" title={answer.message} />;

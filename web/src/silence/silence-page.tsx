@@ -18,10 +18,10 @@ import { Thresholds } from "./thresholds";
 
 /** When a deal counts as quiet, as the organization has it; owners and admins may change it. */
 export function SilencePage() {
-  const [{ data, error }, refresh] = useQuery({ query: SilenceDocument, requestPolicy: "cache-and-network" });
+  const [read, refresh] = useQuery({ query: SilenceDocument, requestPolicy: "cache-and-network" });
   const reread = useCallback(() => refresh({ requestPolicy: "network-only" }), [refresh]);
   useChanges(reread);
-  const shown = useKept(data);
+  const { data: shown, error } = useKept(read.data, read.error);
   return (
     <div className="stack">
       <PageHead
