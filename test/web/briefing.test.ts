@@ -1,9 +1,9 @@
 import type { Page } from "playwright-core";
-import { connect, recordMeeting, syncEnds } from "../support/stories";
+import { connect, recordMeeting, syncAgain, syncEnds } from "../support/stories";
 import { useStarted } from "../support/world";
 import { findings, screenshot } from "./support/browser";
 import { startProduct } from "./support/product";
-import { disconnected } from "./support/steps";
+import { answerWith, disconnected, failed } from "./support/steps";
 
 let page: Page;
 
@@ -160,6 +160,57 @@ test("a refused note keeps its text and says why", async () => {
   await page.getByRole("button", { name: "Write to the CRM" }).click();
   await card("Note to the CRM").getByText("Not written", { exact: true }).waitFor();
   expect(await page.getByRole("textbox", { name: "Note" }).inputValue()).toBe("For later.");
+});
+
+describe("A briefing that is read in part, or not at all,", () => {
+  interface Told {
+    meeting: { briefing: object };
+  }
+  const AS_IF = {
+    nothing: () => null,
+    "no meeting": (told: Told) => ({ ...told, meeting: null }),
+    "no briefing": (told: Told) => ({ ...told, meeting: { ...told.meeting, briefing: null } }),
+    "no deal": (told: Told) => ({
+      ...told,
+      meeting: { ...told.meeting, briefing: { ...told.meeting.briefing, deal: null } },
+    }),
+  };
+  const readAs = (name: keyof typeof AS_IF, message: string) =>
+    answerWith(page, "query Briefing(", ({ data }) => failed(message, AS_IF[name](data)));
+  const untrue = () =>
+    page
+      .getByText(/^(There is no such meeting|No CRM is connected|Which deal is this meeting about\?|No deal)$/)
+      .count();
+  afterEach(() => page.unrouteAll({ behavior: "ignoreErrors" }));
+
+  // Seen red: the page was empty, or said that no CRM was connected, or that there was no such meeting.
+  test("takes nothing away that was read before", async () => {
+    await open("Quarterly catch-up");
+    const deal = card("Baltic Mills – second plant");
+    await deal.waitFor();
+    for (const name of Object.keys(AS_IF) as (keyof typeof AS_IF)[]) {
+      await readAs(name, `Not now: ${name}.`);
+      await syncAgain(product.service, product.database);
+      await page.getByText(`Not now: ${name}.`).waitFor();
+      expect([name, await deal.count(), await untrue()]).toEqual([name, 1, 0]);
+    }
+    await page.unrouteAll({ behavior: "wait" });
+    await page.getByRole("button", { name: "Try again" }).click();
+    await page.getByText(/^Not now/).waitFor({ state: "detached" });
+    await deal.waitFor();
+  });
+
+  test.each(Object.keys(AS_IF) as (keyof typeof AS_IF)[])("is told as that, and not as a fact: %s", async (name) => {
+    await open("Quarterly catch-up");
+    await readAs(name, "Not now.");
+    await page.reload();
+    await page.getByText("Not now.").waitFor();
+    expect(await untrue()).toBe(0);
+    expect(await findings(page)).toEqual([]);
+    await page.unrouteAll({ behavior: "wait" });
+    await page.getByRole("button", { name: "Try again" }).click();
+    await card("Baltic Mills – second plant").waitFor();
+  });
 });
 
 test("an address that names no meeting of this organization says so", async () => {

@@ -30,7 +30,9 @@ export function BriefingPage({ id }: { id: string }) {
   useChanges(reread);
   useMatches(reread);
   useRereads(data?.connection.sync.matching != null, reread);
-  if (!data) {
+  // With an error it is only what could not be read.
+  if (data?.meeting === null && !error) return <NoSuchMeeting />;
+  if (!data?.meeting) {
     return (
       <div className="stack">
         <PageHead title="Briefing" above={TO_MEETINGS} />
@@ -39,7 +41,6 @@ export function BriefingPage({ id }: { id: string }) {
     );
   }
   const { meeting, viewer, connection } = data;
-  if (!meeting) return <NoSuchMeeting />;
   return (
     <div className="stack briefing">
       <PageHead
@@ -50,9 +51,10 @@ export function BriefingPage({ id }: { id: string }) {
       />
       {error && <Problem error={error} again={reread} />}
       <Staleness connection={connection} />
-      {meeting.briefing ? (
+      {meeting.briefing && (
         <Body meeting={meeting} briefing={meeting.briefing} viewer={viewer} connection={connection} onChange={reread} />
-      ) : (
+      )}
+      {!meeting.briefing && connection.state === "NOT_CONNECTED" && (
         <>
           <NotConnected />
           <NoteKept viewer={viewer} meetingId={meeting.id} />

@@ -25,7 +25,8 @@ export function Candidates({ meeting, chosenId, onChosen }: CandidatesProps) {
       </Card>
     );
   }
-  if (others.length === 0) return null;
+  // A deal that is matched and not there could not be read: nobody is asked for another.
+  if (others.length === 0 || (status === "MATCHED" && chosenId === null)) return null;
   if (chosenId === null) {
     return (
       <Card title="Which deal is this meeting about?">
