@@ -56,6 +56,7 @@ export function Filters({ wishes, choices, currencies, onWish }: FiltersProps) {
             {active ? name : `${name} (not active)`}
           </option>
         ))}
+        <Unlisted id={ownerId} among={users} />
       </Choice>
       <Where wishes={wishes} choices={choices} onWish={onWish} />
       <Least wishes={wishes} currencies={currencies} onWish={onWish} />
@@ -72,6 +73,11 @@ export function Filters({ wishes, choices, currencies, onWish }: FiltersProps) {
       </Choice>
     </search>
   );
+}
+
+/** What narrows the board and has no name here: not read yet, or gone. Without it the first choice, "all", would be shown. */
+function Unlisted({ id, among }: { id: string | null; among: readonly { id: string }[] }) {
+  return id !== null && !among.some((one) => one.id === id) && <option value={id}>Not known</option>;
 }
 
 /** A pipeline, and with one a stage of it. */
@@ -92,6 +98,7 @@ function Where({ wishes, choices, onWish }: Omit<FiltersProps, "currencies">) {
             {name}
           </option>
         ))}
+        <Unlisted id={pipelineId} among={pipelines} />
       </Choice>
       {pipelineId && (
         <Choice name="Stage" value={stageId} onChoose={(id) => onWish({ stageId: id })} none="All stages">
@@ -100,6 +107,7 @@ function Where({ wishes, choices, onWish }: Omit<FiltersProps, "currencies">) {
               {name}
             </option>
           ))}
+          <Unlisted id={stageId} among={stages} />
         </Choice>
       )}
     </>

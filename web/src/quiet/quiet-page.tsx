@@ -1,8 +1,8 @@
 import { useEffect, useEffectEvent, useState } from "react";
-import { useQuery } from "urql";
 import { Link, useSearch, useSearchParams } from "wouter";
 import { useChanges } from "../api/changes";
 import { QuietChoicesDocument } from "../api/operations.generated";
+import { useRead } from "../api/read";
 import { announce } from "../ui/announcing";
 import { Freshness, Staleness } from "../ui/freshness";
 import { PageHead } from "../ui/page";
@@ -23,8 +23,8 @@ export function QuietPage() {
   const wishes = readWishes(useSearch());
   const [, setSearch] = useSearchParams();
   const wish = (changed: Partial<Wishes>) => setSearch(writeWishes({ ...wishes, ...changed }), { replace: true });
-  const [{ data: choices }, rereadChoices] = useQuery({ query: QuietChoicesDocument });
-  useChanges(() => rereadChoices({ requestPolicy: "network-only" }));
+  const { data: choices, reread } = useRead(QuietChoicesDocument, {});
+  useChanges(reread);
   const [currencies, setCurrencies] = useState<readonly string[]>([]);
   return (
     <div className="stack">
