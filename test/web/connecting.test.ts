@@ -1,8 +1,8 @@
 import type { Page } from "playwright-core";
-import { connect, recordMeeting, syncEnds, until } from "../support/stories";
+import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
 import { useStarted } from "../support/world";
 import { startProduct } from "./support/product";
-import { disconnected, openMeeting, openNewMeeting, state } from "./support/steps";
+import { disconnected, failed, openMeeting, openNewMeeting, state } from "./support/steps";
 
 const product = useStarted(startProduct);
 afterEach(() => disconnected(product));
@@ -95,6 +95,37 @@ test("a subscription that a process of another version does not understand is as
   await until("the page has been refused", async () => refusals === 0);
   await connect(product.service, product.simulator);
   await state(page, "Connected").waitFor();
+});
+
+// Seen red: the page went on saying "Connected".
+test.each(["ConnectionChanged", "SyncProgressed"])("an event of %s that is an error is heard as well", async (told) => {
+  const { service, simulator } = product;
+  await connect(service, simulator);
+  await syncEnds(service);
+  const page = await product.signIn("member");
+  let isFailing = false;
+  await page.routeWebSocket(/graphql/, (near) => {
+    const far = near.connectToServer();
+    const names = new Map<string, string>();
+    near.onMessage((text) => {
+      const { id, payload } = JSON.parse(String(text));
+      if (payload?.operationName) names.set(id, payload.operationName);
+      far.send(text);
+    });
+    far.onMessage((text) => {
+      const { id, type } = JSON.parse(String(text));
+      if (type !== "next" || !isFailing) return near.send(text);
+      // Nothing but this tells of it.
+      if (names.get(id) === told) near.send(JSON.stringify({ id, type, payload: failed("Not now.") }));
+    });
+  });
+  await page.reload();
+  await state(page, "Connected").waitFor();
+  await page.getByRole("button", { name: "Sync now" }).waitFor();
+  isFailing = true;
+  simulator.control.revoke(simulator.company.stories.singleDeal.ownerId);
+  dataOf(await service.ask("mutation { requestSync(kind: INCREMENTAL) { __typename } }"));
+  await state(page, "Needs re-authorization").waitFor();
 });
 
 // Seen red: whoever had lost the answer could not ask again why it was refused.

@@ -1,5 +1,5 @@
 import { useEffect, useEffectEvent } from "react";
-import { useSubscription } from "urql";
+import { type CombinedError, useSubscription } from "urql";
 import {
   ConnectionChangedDocument,
   MeetingMatchedDocument,
@@ -17,19 +17,23 @@ const SETTLING_MS = 1_000;
  * @returns the latest run, as it goes
  */
 export function useChanges(reread: () => void): RunFragment | undefined {
-  const [{ data: changed }] = useSubscription({ query: ConnectionChangedDocument });
-  const [{ data: progressed }] = useSubscription({ query: SyncProgressedDocument });
+  const [{ data: changed, error: ofChange }] = useSubscription({ query: ConnectionChangedDocument });
+  const [{ data: progressed, error: ofProgress }] = useSubscription({ query: SyncProgressedDocument });
   const run = progressed?.syncProgressed;
   const phase = run && `${run.id} ${run.state}`;
+  const [missedChange, missedProgress] = [missedBy(ofChange), missedBy(ofProgress)];
   const onChange = useEffectEvent(reread);
   useEffect(() => {
-    if (changed) onChange();
-  }, [changed]);
+    if (changed || missedChange) onChange();
+  }, [changed, missedChange]);
   useEffect(() => {
-    if (phase) onChange();
-  }, [phase]);
+    if (phase || missedProgress) onChange();
+  }, [phase, missedProgress]);
   return run;
 }
+
+/** What tells that some was missed. The client goes on giving an error with each later event, as another one each time. */
+const missedBy = (error: CombinedError | undefined) => error?.networkError ?? error?.graphQLErrors[0];
 
 /** Reads anew after matches of meetings have changed. */
 export function useMatches(reread: () => void): void {
