@@ -8,7 +8,7 @@ import { type CrmOAuth, type Grant, OAuthError } from "../crm/oauth";
 import type { CrmCurrentUser } from "../crm/parsing/records";
 import type { Database, TenantScope } from "../database/database";
 import { forgetOld } from "../database/upsert";
-import { AuthorizationRequestRow, RenewalAttemptRow } from "../entities/connection";
+import { AuthorizationRequestRow, type ConnectionRow, RenewalAttemptRow } from "../entities/connection";
 import { type Clock, MINUTE_MS, SECOND_MS } from "../platform/clock";
 import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
 import type { Secret } from "../platform/keyring";
@@ -114,19 +114,18 @@ export class Connecting {
   constructor(private readonly parts: ConnectingParts) {}
 
   /** Why {@link start} would refuse this actor now; null where it would not. */
-  async refusal(actor: Actor): Promise<ConnectRefusal | null> {
+  async refusal(actor: Actor, scope: TenantScope, connection: ReadsConnection): Promise<ConnectRefusal | null> {
     const policy = refusalToConnect(actor);
     if (policy) return policy;
-    const { database, clock, stopped } = this.parts;
-    const scope = database.tenant(actor.tenantId);
-    const asked = [barred(actor, scope), stopped(), consentsResumeAt(scope, clock())] as const;
+    const { clock, stopped } = this.parts;
+    const asked = [barred(actor, connection), stopped(), consentsResumeAt(scope, clock())] as const;
     const [code, stop, retryAt] = await Promise.all(asked);
     return code ?? stop?.code ?? (retryAt && "LIMIT_REACHED");
   }
 
   async start(actor: Actor): Promise<Outcome<{ authorizationUrl: string; expiresAt: Date }, ConnectRefusal>> {
     const { database, clock, logger, oauth, stopped } = this.parts;
-    const code = await barred(actor, database.tenant(actor.tenantId));
+    const code = await barred(actor, () => readConnection(database.tenant(actor.tenantId)));
     if (code) return this.#noteBarred(actor, "startConnect", code);
     // A consent that nobody may complete would be given for nothing.
     const stop = await stopped();
@@ -149,7 +148,7 @@ export class Connecting {
   async complete(actor: Actor, input: ConnectInput): Promise<Answer> {
     const [scope, now] = [this.parts.database.tenant(actor.tenantId), this.parts.clock()];
     const earlier = () => earlierAnswer(scope, actor, input, now);
-    const code = await barred(actor, scope);
+    const code = await barred(actor, () => readConnection(scope));
     if (code === "ANOTHER_CRM_CONNECTED" && (await earlier())?.ok) return accepted(null);
     if (code) return this.#noteBarred(actor, "connect", code);
     if (!input.code && !input.error) {
@@ -316,13 +315,13 @@ export function admit(
 const hashOf = (state: string) => createHash("sha256").update(state).digest();
 
 type Barred = PolicyRefusal | "ANOTHER_CRM_CONNECTED";
+type ReadsConnection = () => Promise<ConnectionRow | null>;
 
 /** Why neither a consent may begin nor one be completed; null where both may. */
-async function barred(actor: Actor, scope: TenantScope): Promise<Barred | null> {
+async function barred(actor: Actor, connection: ReadsConnection): Promise<Barred | null> {
   const policy = refusalToConnect(actor);
   if (policy) return policy;
-  const connection = await readConnection(scope);
-  return connection?.state === "CONNECTED" ? "ANOTHER_CRM_CONNECTED" : null;
+  return (await connection())?.state === "CONNECTED" ? "ANOTHER_CRM_CONNECTED" : null;
 }
 
 /** Makes the `state` of one consent: random, bound to the actor, good for ten minutes, stored as a hash only. */

@@ -1,8 +1,10 @@
 import { GraphQLError } from "graphql";
 import { Args, Ctx, FieldResolver, Query, Resolver, Root } from "type-graphql";
 import { mayManageConnection, NEWEST_EVENT, readAuditEvents, refuseAudit } from "../auth/policies";
+import type { ConnectRefusal } from "../connections/connecting";
 import type { AuditAction, AuditEventRow } from "../entities/tenant";
 import { PageArgs, type RelayPage } from "../schema/base";
+import { RefusalCodeEnum } from "../schema/refusal";
 import { AuditEvent, AuditEventConnection, Viewer } from "../schema/viewer";
 import type { OperationContext } from "./context";
 import { encodeId, relayPage } from "./inputs";
@@ -40,7 +42,7 @@ export class AuditResolver {
 @Resolver(() => Viewer)
 export class ViewerResolver {
   @Query(() => Viewer, { description: "Who is asking." })
-  async viewer(@Ctx() { actor, services }: OperationContext): Promise<Viewer> {
+  viewer(@Ctx() { actor }: OperationContext): Viewer {
     return {
       userId: actor.userId,
       tenantId: actor.tenant,
@@ -48,7 +50,15 @@ export class ViewerResolver {
       plan: actor.plan,
       email: actor.email,
       canManageConnection: mayManageConnection(actor),
-      connectRefusal: await services.connecting.refusal(actor),
     };
+  }
+
+  @FieldResolver(() => RefusalCodeEnum, {
+    nullable: true,
+    description: "Why connecting is refused to this viewer now; null when it would be allowed.",
+  })
+  connectRefusal(@Ctx() context: OperationContext): Promise<ConnectRefusal | null> {
+    const { actor, services, scope, connection } = context;
+    return context.once("refusal to connect", () => services.connecting.refusal(actor, scope, connection));
   }
 }

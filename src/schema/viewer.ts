@@ -2,7 +2,6 @@ import { Field } from "type-graphql";
 import type { ActorRole } from "../auth/actor";
 import type { AuditAction } from "../entities/tenant";
 import { apiEnum, connectionOf, ObjectType } from "./base";
-import { type RefusalCode, RefusalCodeEnum } from "./refusal";
 
 export const RoleEnum = apiEnum<ActorRole>("Role", "What the viewer is in the tenant.", {
   owner: "May do everything.",
@@ -34,12 +33,6 @@ export class Viewer {
       "Whether this viewer may connect, re-authorize and map fields. Disconnecting is open to owners and admins on any plan.",
   })
   canManageConnection!: boolean;
-
-  @Field(() => RefusalCodeEnum, {
-    nullable: true,
-    description: "Why connecting is refused to this viewer now; null when it would be allowed.",
-  })
-  connectRefusal!: RefusalCode | null;
 }
 
 export const AuditActionEnum = apiEnum<AuditAction>("AuditAction", "What happened.", {

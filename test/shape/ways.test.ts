@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 
 const ask = async () => {
-  dataOf(await service.ask("{ viewer { userId } }"));
+  dataOf(await service.ask("{ viewer { userId connectRefusal } }"));
   dataOf(await service.ask("{ connection { fields(entity: DEAL) { key } } }"));
 };
 

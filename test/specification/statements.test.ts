@@ -142,6 +142,18 @@ test("a full briefing takes at most 4 statements, and as many when everything is
 
 const isJoint = (sql: string) => sql.startsWith("SELECT json_build_array(json_build_array(");
 
+// Seen red: two, beside those of the operation, for a field that nobody asked for.
+test("who asks is told without a look at the database, and whether they may connect by one statement of the operation", async () => {
+  const sentFor = (asked: string) =>
+    counter.during(async () => dataOf(await service.ask(asked, {}, { tenant: "small", role: "admin" })));
+  expect(await sentFor("{ viewer { userId role canManageConnection } }")).toEqual([]);
+  const sent = await sentFor("{ viewer { connectRefusal again: connectRefusal } }");
+  const own = sent.filter((sql) => !/set_config|FROM crm_stop/.test(sql));
+  expect(own.filter((sql) => !isJoint(sql))).toEqual([]);
+  expect(own).toHaveLength(1);
+  expect(own.at(0)).toMatch(/FROM connection.*FROM audit_event/s);
+});
+
 test("what hangs on a meeting is read in the statement that finds it, and what hangs on that", async () => {
   const asked = `query ($id: ID!) { briefing(meetingId: $id) { meeting { match { status reason deal { title } } }
     deal { title stage { name } participants { id } } otherDeals { title stage { name } }
