@@ -76,6 +76,23 @@ test("a page whose session has ended asks for a token now and then, and at once 
   await until("it has asked", async () => asked > before);
 });
 
+// Seen red: nothing was said for as long as the product was silent, and nobody else was asked.
+test("a product that does not answer who is signed in is not waited for without end", async () => {
+  const page = await product.openSignedOut();
+  // Its seconds pass faster.
+  await page.addInitScript(
+    "{ const { timeout } = AbortSignal; AbortSignal.timeout = (ms) => timeout.call(AbortSignal, ms / 30); }",
+  );
+  let isSilent = true;
+  await page.route(product.host.tokenUrl, (route) => (isSilent ? undefined : route.continue()));
+  await page.reload();
+  await page.getByRole("alert").filter({ hasText: "Your sign-in cannot be checked" }).waitFor();
+  expect(await findings(page)).toEqual([]);
+  isSilent = false;
+  await page.getByRole("button", { name: "Try again" }).click();
+  await page.getByRole("alert").filter({ hasText: "You are not signed in" }).waitFor();
+});
+
 // Seen red: the note was written in the name of whoever had signed in in another tab.
 test("nothing that one person has begun is sent as another who has signed in in another tab", async () => {
   const { simulator, service, host } = product;

@@ -7,6 +7,14 @@ export class SignedOut extends Error {
   }
 }
 
+/** The host product gives no token and does not say why. Nothing was asked of the service. */
+export class NoToken extends Error {
+  override readonly name = "NoToken";
+}
+
+/** Everybody waits for the one that is asked for. */
+const TOKEN_WITHIN_MS = 15_000;
+
 interface TokenAnswer {
   token?: unknown;
   signInUrl?: unknown;
@@ -28,7 +36,7 @@ export class Tokens {
     private readonly onOther: () => void,
   ) {}
 
-  /** @throws SignedOut */
+  /** @throws SignedOut, NoToken */
   get(): Promise<string> {
     if (!this.current) {
       const asked = this.ask();
@@ -46,12 +54,16 @@ export class Tokens {
   }
 
   private async ask(): Promise<string> {
-    const answer = await fetch(this.url, { method: "POST", credentials: "include", cache: "no-store" });
+    const signal = AbortSignal.timeout(TOKEN_WITHIN_MS);
+    const asked = fetch(this.url, { method: "POST", credentials: "include", cache: "no-store", signal });
+    const answer = await asked.catch((cause: unknown) => {
+      throw new NoToken("The sign-in of the host product did not answer.", { cause });
+    });
     const body = (await answer.json().catch(() => ({}))) as TokenAnswer;
     this.isSignedOut = answer.status === 401 || answer.status === 403;
     if (answer.ok && typeof body.token === "string") return this.ofTheSame(body.token, webAddress(body.signInUrl));
     if (this.isSignedOut) throw new SignedOut(webAddress(body.signInUrl));
-    throw new Error(`The sign-in of the host product answered ${answer.status}.`);
+    throw new NoToken(`The sign-in of the host product answered ${answer.status}.`);
   }
 
   /** Nothing that one person has begun is sent as another. */

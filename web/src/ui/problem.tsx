@@ -1,12 +1,26 @@
 import type { CombinedError } from "urql";
 import { NOT_UNDERSTOOD } from "../api/client";
-import { SignedOut } from "../api/tokens";
+import { NoToken, SignedOut } from "../api/tokens";
 import { Button, Notice } from "./parts";
 
-/** Why something could not be read or done, and the way on. `again` is absent where the page tries by itself. */
-export function Problem({ error, again }: { error: CombinedError | Error; again?: () => void }) {
+interface ProblemProps {
+  error: CombinedError | Error;
+  /** Absent where the page tries by itself. */
+  again?: () => void;
+}
+
+/** Why something could not be read or done, and the way on. */
+export function Problem({ error, again }: ProblemProps) {
   const cause = causeOf(error);
   if (cause instanceof SignedOut) return <SignInAgain signInUrl={cause.signInUrl} />;
+  if (cause instanceof NoToken) {
+    return (
+      <Notice tone="bad" title="Your sign-in cannot be checked">
+        <p>Nothing was done: the product that you are signed in to does not answer.</p>
+        {again && <Button onClick={again}>Try again</Button>}
+      </Notice>
+    );
+  }
   const masked = "graphQLErrors" in error ? error.graphQLErrors[0]?.message : undefined;
   const isOfOthers = "response" in error && error.response?.status === NOT_UNDERSTOOD;
   return (
