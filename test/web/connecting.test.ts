@@ -1,6 +1,7 @@
 import type { Page } from "playwright-core";
 import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
 import { useStarted } from "../support/world";
+import { findings } from "./support/browser";
 import { startProduct } from "./support/product";
 import { disconnected, failed, openMeeting, openNewMeeting, state } from "./support/steps";
 
@@ -126,6 +127,25 @@ test.each(["ConnectionChanged", "SyncProgressed"])("an event of %s that is an er
   simulator.control.revoke(simulator.company.stories.singleDeal.ownerId);
   dataOf(await service.ask("mutation { requestSync(kind: INCREMENTAL) { __typename } }"));
   await state(page, "Needs re-authorization").waitFor();
+});
+
+// Seen red: "It is not known whether the CRM was connected", and signing in lost the CRM's answer.
+test("who is signed out by the time that the CRM sends them back signs in beside, and connects", async () => {
+  const page = await product.signIn("admin");
+  await page.getByRole("button", { name: "Connect Pipedrive" }).click();
+  const allow = page.getByRole("button", { name: "Allow and Install" });
+  await allow.waitFor();
+  await page.context().clearCookies();
+  await allow.click();
+  await page.getByRole("heading", { name: "Sign in to complete the connection" }).waitFor();
+  expect(await findings(page)).toEqual([]);
+  const opened = page.context().waitForEvent("page");
+  await page.getByRole("link", { name: "Sign in" }).click();
+  const tab = await opened;
+  await tab.getByRole("button", { name: "Anna Admin" }).click();
+  await tab.getByRole("button", { name: "Connect Pipedrive" }).waitFor();
+  await page.getByRole("button", { name: "Try again" }).click();
+  await page.getByText("Connected account").waitFor();
 });
 
 // Seen red: whoever had lost the answer could not ask again why it was refused.

@@ -1,9 +1,9 @@
 import { useCallback, useEffect, useRef } from "react";
-import { useMutation } from "urql";
+import { type CombinedError, useMutation } from "urql";
 import { ConnectDocument } from "../api/operations.generated";
 import { PageHead } from "../ui/page";
 import { Button, Card, Notice } from "../ui/parts";
-import { Problem } from "../ui/problem";
+import { isSignedOut, isUnsent, Problem } from "../ui/problem";
 import type { Redirect } from "./redirect";
 
 interface ReturningPageProps {
@@ -38,7 +38,7 @@ export function ReturningPage({ redirect, onConnected, onGiveUp }: ReturningPage
         {refusal && (
           <Notice tone={refusal.code === "AUTHORIZATION_DENIED_BY_USER" ? "info" : "bad"} title={refusal.message} />
         )}
-        {error && <Problem error={error} again={send} />}
+        {error && <Problem error={error} again={send} stays />}
         {(refusal || error) && (
           <div>
             <Button look="main" onClick={onGiveUp}>
@@ -52,7 +52,8 @@ export function ReturningPage({ redirect, onConnected, onGiveUp }: ReturningPage
 }
 
 /** An error may be a lost answer: the service may have connected the CRM all the same. */
-function titleOf(refusal: object | null, error: object | undefined): string {
+function titleOf(refusal: object | null, error: CombinedError | undefined): string {
   if (refusal) return "The CRM was not connected";
-  return error ? "It is not known whether the CRM was connected" : "Completing the connection";
+  if (error && isSignedOut(error)) return "Sign in to complete the connection";
+  return error && !isUnsent(error) ? "It is not known whether the CRM was connected" : "Completing the connection";
 }

@@ -7,12 +7,14 @@ interface ProblemProps {
   error: CombinedError | Error;
   /** Absent where the page tries by itself. */
   again?: () => void;
+  /** What is to be done would be gone with this page: who signs in does so beside it, and tries again. */
+  stays?: boolean;
 }
 
 /** Why something could not be read or done, and the way on. */
-export function Problem({ error, again }: ProblemProps) {
+export function Problem({ error, again, stays = false }: ProblemProps) {
   const cause = causeOf(error);
-  if (cause instanceof SignedOut) return <SignInAgain signInUrl={cause.signInUrl} />;
+  if (cause instanceof SignedOut) return <SignInAgain signInUrl={cause.signInUrl} again={stays ? again : undefined} />;
   if (cause instanceof NoToken) {
     return (
       <Notice tone="bad" title="Your sign-in cannot be checked">
@@ -41,6 +43,10 @@ const causeOf = (error: CombinedError | Error): Error =>
 /** The way on is to sign in, whatever was asked for. */
 export const isSignedOut = (error: CombinedError | Error): boolean => causeOf(error) instanceof SignedOut;
 
+/** For want of a token nothing was asked of the service. */
+export const isUnsent = (error: CombinedError | Error): boolean =>
+  isSignedOut(error) || causeOf(error) instanceof NoToken;
+
 /**
  * The host product may bring the person back: it is told the page's own path, and nothing of another origin.
  * @param signInUrl as the host product gave it
@@ -51,17 +57,20 @@ export function withReturn(signInUrl: string, { pathname, search }: Pick<Locatio
   return url.href;
 }
 
-function SignInAgain({ signInUrl }: { signInUrl: string | null }) {
+/** @param again present: this page is to stay */
+function SignInAgain({ signInUrl, again }: { signInUrl: string | null; again: (() => void) | undefined }) {
+  const beside = again && ({ target: "_blank", rel: "noopener" } as const);
   return (
     <Notice tone="warn" title="You are not signed in">
       <p>Your session has ended or has not begun.</p>
       {signInUrl ? (
-        <a className="button button-main" href={withReturn(signInUrl, window.location)}>
+        <a className="button button-main" href={withReturn(signInUrl, window.location)} {...beside}>
           Sign in
         </a>
       ) : (
         <p>Sign in to the product and come back to this page.</p>
       )}
+      {again && <Button onClick={again}>Try again</Button>}
     </Notice>
   );
 }
