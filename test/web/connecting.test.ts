@@ -129,6 +129,18 @@ test.each(["ConnectionChanged", "SyncProgressed"])("an event of %s that is an er
   await state(page, "Needs re-authorization").waitFor();
 });
 
+// Seen red: the button was busy until the page was loaded again.
+test("who stops the browser on its way to the CRM may set out again", async () => {
+  const page = await product.signIn("admin");
+  await page.clock.install();
+  await page.route(`${product.simulator.url}/**`, (route) => route.abort("aborted"));
+  await page.getByRole("button", { name: "Connect Pipedrive" }).click();
+  const leaving = page.getByRole("button", { name: "Opening the CRM …" });
+  await leaving.waitFor();
+  await page.clock.fastForward(10_000);
+  await page.getByRole("button", { name: "Connect Pipedrive" }).waitFor();
+});
+
 // Seen red: "It is not known whether the CRM was connected", and signing in lost the CRM's answer.
 test("who is signed out by the time that the CRM sends them back signs in beside, and connects", async () => {
   const page = await product.signIn("admin");

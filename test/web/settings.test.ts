@@ -1,9 +1,9 @@
 import { writeNote } from "../support/notes";
-import { recordMeeting, syncEnds, until } from "../support/stories";
+import { recordMeeting, syncAgain, syncEnds, until } from "../support/stories";
 import { useStarted } from "../support/world";
 import { findings, screenshot } from "./support/browser";
 import { startProduct } from "./support/product";
-import { connectThroughConsent, disconnected, state } from "./support/steps";
+import { answerWith, connectThroughConsent, disconnected, failed, state } from "./support/steps";
 
 const product = useStarted(startProduct);
 afterEach(async () => {
@@ -108,6 +108,11 @@ test("an admin sees whose deals are seen, and is told of whom nothing is; a memb
   expect(await findings(admin)).toEqual([]);
   await member.getByRole("region", { name: "Fields the service may write" }).waitFor();
   expect(await member.getByText("What is seen of the CRM").count()).toBe(0);
+  // Seen red: all of it was gone.
+  await answerWith(admin, "query Visibility", () => failed("Not now."));
+  await syncAgain(product.service, product.database);
+  await seen.getByText("Not now.").waitFor();
+  expect(await owner.count()).toBe(1);
   control.narrow(ownerId, "everything");
 });
 
@@ -225,10 +230,14 @@ test("a field is chosen from the CRM's own list, with its type and options, chan
   expect(await findings(page)).toEqual([]);
   await search.fill("");
   await page.getByRole("radio", { name: "Meeting summary Long text" }).check();
-  await page.getByRole("button", { name: "Use this field" }).click();
+  const sent: string[] = [];
+  page.on("request", (request) => void sent.push(request.postData() ?? ""));
+  await page.getByRole("button", { name: "Use this field" }).dblclick();
   const deals = page.getByRole("listitem").filter({ has: page.getByRole("heading", { name: "Deals" }) });
   await deals.getByText("Meeting summary").waitFor();
   await deals.getByText("In order").waitFor();
+  // Seen red: as often as it was pressed, each for ten of the company's tokens.
+  expect(sent.filter((body) => body.includes("mutation SetFieldMapping"))).toHaveLength(1);
   await screenshot(page, "settings-fields", page.getByRole("region", { name: "Fields the service may write" }));
   // Who cannot read which are nominated does not say that none is.
   await page.route("**/graphql", (route) =>

@@ -54,7 +54,7 @@ function FieldForm({ entity, present, fields, onClose }: FieldChoiceProps & { fi
       className="stack stack-tight"
       onSubmit={(event) => {
         event.preventDefault();
-        if (chosen?.writable) save();
+        if (chosen?.writable && !fetching) save();
       }}
     >
       <div className="field">

@@ -1,6 +1,6 @@
-import { useEffect } from "react";
-import { useQuery } from "urql";
+import { useEffect, useRef } from "react";
 import { VisibilityDocument, type VisibilityQuery } from "../api/operations.generated";
+import { useRead } from "../api/read";
 import { Card, Notice, When } from "../ui/parts";
 import { Problem } from "../ui/problem";
 import { apart, counted, number } from "../ui/words";
@@ -12,15 +12,17 @@ const NAMED = 12;
 
 /** What the permissions of the user who authorized show. @param readAt when a sync last succeeded: it is counted anew then */
 export function Visibility({ readAt }: { readAt: string | null }) {
-  const [{ data, error }, refresh] = useQuery({ query: VisibilityDocument, requestPolicy: "cache-and-network" });
+  const { data, error, reread } = useRead(VisibilityDocument, {});
+  const countedAt = useRef(readAt);
   useEffect(() => {
-    if (readAt) refresh({ requestPolicy: "network-only" });
-  }, [readAt, refresh]);
+    if (readAt !== countedAt.current) reread();
+    countedAt.current = readAt;
+  }, [readAt, reread]);
   const report = data?.connection.visibility;
-  if (error) return <Problem error={error} again={refresh} />;
-  if (!report) return null;
+  if (!report) return error ? <Problem error={error} again={reread} /> : null;
   return (
     <Card title="What is seen of the CRM">
+      {error && <Problem error={error} again={reread} />}
       <p>
         {counted(report.deals, "deal")}, {counted(report.persons, "person")} and{" "}
         {counted(report.organizations, "organization")}
