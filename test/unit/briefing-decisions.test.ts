@@ -1,6 +1,6 @@
 import { beginningOf, netChanges } from "../../web/src/briefing/changed";
 import { draftSlot, tooMany } from "../../web/src/briefing/draft-slots";
-import { asFilled, asText, targetOf, unwritten } from "../../web/src/briefing/field-values";
+import { asFilled, asText, settled, targetOf, unwritten } from "../../web/src/briefing/field-values";
 import { withLastWord } from "../../web/src/briefing/last-word";
 import { markCounted, nearChange, sortReasons } from "../../web/src/briefing/silence";
 import { duration, found } from "../../web/src/settings/figures";
@@ -163,15 +163,17 @@ describe("What is typed", () => {
     expect(valueFrom("set", [])).toBeUndefined();
   });
 
-  test("after a report only what failed, or was not sent, stays to be written", () => {
+  test("after a report what failed, or was not sent, can be written, and what may be written stays until that is known", () => {
     const one = { fieldKey: "key", parts: ["x"] };
     const filled = { DEAL: one, PERSON: one, ORGANIZATION: one };
-    const report = [
-      { entity: "DEAL" as const, state: "WRITTEN" },
-      { entity: "PERSON" as const, state: "FAILED" },
-    ];
-    expect(unwritten(filled, report)).toEqual({ PERSON: one, ORGANIZATION: one });
-    expect(asFilled(asText(filled))).toEqual(filled);
+    const deal = (state: "WRITTEN" | "FAILED" | "UNKNOWN") => ({ id: "1", entity: "DEAL" as const, state });
+    const person = { id: "2", entity: "PERSON" as const, state: "FAILED" as const };
+    expect(unwritten(filled, [deal("WRITTEN"), person])).toEqual({ PERSON: one, ORGANIZATION: one });
+    const left = unwritten(filled, [deal("UNKNOWN"), person]);
+    expect(left).toEqual({ ...filled, DEAL: { ...one, writeId: "1" } });
+    const later = [[], [deal("UNKNOWN")], [deal("FAILED")], [deal("WRITTEN")]].map((now) => settled(left, now).DEAL);
+    expect(later).toEqual([left.DEAL, left.DEAL, one, undefined]);
+    expect(asFilled(asText(left))).toEqual(left);
     expect(asFilled('{"DEAL":1}')).toEqual({});
     expect(asFilled("no JSON")).toEqual({});
   });

@@ -1,10 +1,22 @@
-import type { MappingFragment } from "../api/operations.generated";
-import { Button } from "../ui/parts";
+import { useEffect, useEffectEvent } from "react";
+import type { MappingFragment, WritesQuery } from "../api/operations.generated";
+import { Button, Notice } from "../ui/parts";
 import { Problem } from "../ui/problem";
 import { FieldInput } from "./field-input";
 import { type FieldOptions, useFieldOptions } from "./field-options";
 import { FieldResult } from "./field-result";
-import { asFilled, asText, type Filled, filledOf, recordsOf, targetOf, unwritten, valuesOf } from "./field-values";
+import {
+  asFilled,
+  asText,
+  editable,
+  type Filled,
+  filledOf,
+  recordsOf,
+  settled,
+  targetOf,
+  unwritten,
+  valuesOf,
+} from "./field-values";
 import type { Briefing, Target } from "./targets";
 import { useDraft } from "./use-draft";
 import { useFieldWriting } from "./use-field-writing";
@@ -15,17 +27,24 @@ interface FieldFormProps {
   slot: string;
   mappings: readonly MappingFragment[];
   briefing: Briefing;
+  /** The meeting's receipts as they are now. */
+  writes: WritesQuery["crmWrites"]["nodes"];
   onChange(): void;
 }
 
 /** The nominated fields of the meeting's records, each with its result. */
-export function FieldForm({ meetingId, slot, mappings, briefing, onChange }: FieldFormProps) {
+export function FieldForm({ meetingId, slot, mappings, briefing, writes: receipts, onChange }: FieldFormProps) {
   const draft = useDraft(slot);
   const filled = asFilled(draft.text);
   const { writing, isLocked, ...sender } = useFieldWriting(meetingId, mappings, (writes) => {
     draft.type(asText(unwritten(filled, writes)));
     onChange();
   });
+  const settle = useEffectEvent((known: typeof receipts) => {
+    const left = asText(settled(filled, known));
+    if (left !== asText(filled)) draft.type(left);
+  });
+  useEffect(() => settle(receipts), [receipts]);
   const shown = mappings.filter(({ entity }) => recordsOf(entity, briefing).length > 0);
   const options = useFieldOptions(shown);
   if (shown.length === 0) return null;
@@ -90,6 +109,7 @@ function Field({ mapping, records, filled, options, isLocked, onChange }: FieldP
   const name = fieldName ?? fieldKey;
   const target = targetOf(records, filled);
   const parts = filled?.parts ?? [];
+  const isUnknown = filled?.writeId !== undefined;
   if (health === "MISSING_IN_CRM") {
     return (
       <p className="small">
@@ -105,7 +125,7 @@ function Field({ mapping, records, filled, options, isLocked, onChange }: FieldP
         type={fieldType}
         options={options.list}
         parts={parts}
-        isLocked={isLocked}
+        isLocked={isLocked || isUnknown}
         onChange={(typed) => onChange({ fieldKey, targetId: target?.id, parts: typed })}
       />
       {options.error && <Problem error={options.error} again={options.reread} />}
@@ -114,7 +134,7 @@ function Field({ mapping, records, filled, options, isLocked, onChange }: FieldP
           className="input"
           aria-label={`Which ${RECORD[entity]} gets ${name}`}
           value={target?.id ?? ""}
-          disabled={isLocked}
+          disabled={isLocked || isUnknown}
           onChange={({ target: { value } }) => onChange({ fieldKey, targetId: value, parts })}
         >
           <option value="">Choose the {RECORD[entity]} …</option>
@@ -128,6 +148,14 @@ function Field({ mapping, records, filled, options, isLocked, onChange }: FieldP
         <p className="small muted">
           On the {RECORD[entity]} <bdi>{target?.name}</bdi>
         </p>
+      )}
+      {filled && isUnknown && (
+        <Notice tone="warn" title="We do not know yet whether this was written">
+          <p>It stays as it was sent until that is known, and is not sent again unless you edit it.</p>
+          <Button disabled={isLocked} onClick={() => onChange(editable(filled))}>
+            Edit
+          </Button>
+        </Notice>
       )}
     </div>
   );

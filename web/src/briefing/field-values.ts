@@ -1,4 +1,4 @@
-import type { CrmEntity, FieldValueInput, MappingFragment } from "../api/operations.generated";
+import type { CrmEntity, FieldValueInput, MappingFragment, WriteState } from "../api/operations.generated";
 import { valueFrom } from "../ui/field-types";
 import type { Briefing, Target } from "./targets";
 
@@ -9,6 +9,8 @@ export interface Filled {
   /** Of several records the one that was chosen. */
   targetId?: string;
   parts: string[];
+  /** The receipt of its sending while that is UNKNOWN: so long it is neither changed nor sent. */
+  writeId?: string;
 }
 export type FilledFields = Partial<Record<CrmEntity, Filled>>;
 
@@ -31,7 +33,7 @@ export function filledOf({ entity, fieldKey }: MappingFragment, filled: FilledFi
   return kept?.fieldKey === fieldKey ? kept : undefined;
 }
 
-/** The values to send: of every field that is filled in whole, and whose record is known. */
+/** The values to send: of every field that is filled in whole, whose record is known, and that may not have been written. */
 export function valuesOf(
   mappings: readonly MappingFragment[],
   filled: FilledFields,
@@ -42,16 +44,37 @@ export function valuesOf(
     const kept = filledOf(mapping, filled);
     const value = valueFrom(fieldType, kept?.parts ?? []);
     const target = targetOf(recordsOf(entity, briefing), kept);
-    return value !== undefined && target ? [{ entity, targetId: target.id, value }] : [];
+    return value !== undefined && target && !kept?.writeId ? [{ entity, targetId: target.id, value }] : [];
   });
 }
 
-/** What stays to be written after a report: nothing of what is written, or may be. */
-export function unwritten(filled: FilledFields, writes: readonly { entity: CrmEntity; state: string }[]): FilledFields {
-  const failed = new Set(writes.filter(({ state }) => state === "FAILED").map(({ entity }) => entity));
-  const sent = new Set(writes.map(({ entity }) => entity));
-  const entries = Object.entries(filled) as [CrmEntity, Filled][];
-  return Object.fromEntries(entries.filter(([entity]) => !sent.has(entity) || failed.has(entity)));
+interface Write {
+  id: string;
+  entity: CrmEntity;
+  state: WriteState;
+}
+
+/** After a report: what is left of what was sent is known by its receipt. */
+export function unwritten(filled: FilledFields, report: readonly Write[]): FilledFields {
+  const sent = report.flatMap(({ id, entity }) => {
+    const one = filled[entity];
+    return one ? [[entity, { ...one, writeId: id }] as const] : [];
+  });
+  return settled({ ...filled, ...Object.fromEntries(sent) }, report);
+}
+
+/** By what is known now: what is written goes, what is not can be changed, and what may be stays as it was sent. */
+export function settled(filled: FilledFields, receipts: readonly Write[]): FilledFields {
+  const left = (Object.entries(filled) as [CrmEntity, Filled][]).flatMap(([entity, one]) => {
+    const state = receipts.find(({ id }) => id === one.writeId)?.state;
+    if (state === "WRITTEN") return [];
+    return [[entity, state === "FAILED" ? editable(one) : one] as const];
+  });
+  return Object.fromEntries(left);
+}
+
+export function editable({ fieldKey, targetId, parts }: Filled): Filled {
+  return { fieldKey, targetId, parts };
 }
 
 export const asText = (filled: FilledFields): string => (Object.keys(filled).length > 0 ? JSON.stringify(filled) : "");

@@ -48,6 +48,7 @@ export function Notes({ meeting, briefing, viewer, mappings, author }: NotesProp
         slot={draftSlot(viewer, meeting.id, "fields")}
         mappings={mappings}
         briefing={briefing}
+        writes={writes}
         onChange={reread}
       />
       {error && <Problem error={error} again={reread} />}
