@@ -1,5 +1,5 @@
 import { beginningOf, netChanges } from "../../web/src/briefing/changed";
-import { draftSlot, tooMany } from "../../web/src/briefing/draft-slots";
+import { draftSlot, sentSlot, tooMany } from "../../web/src/briefing/draft-slots";
 import { asFilled, asText, settled, targetOf, unwritten } from "../../web/src/briefing/field-values";
 import { withLastWord } from "../../web/src/briefing/last-word";
 import { markCounted, nearChange, sortReasons } from "../../web/src/briefing/silence";
@@ -136,6 +136,10 @@ describe("What is typed", () => {
       draftSlot({ tenantId: "a", userId: "b" }, "m", "fields"),
     ];
     expect(new Set(slots).size).toBe(4);
+    expect(
+      new Set([...slots, sentSlot({ tenantId: "a", userId: "b" }, "m"), sentSlot({ tenantId: "a", userId: "c" }, "m")])
+        .size,
+    ).toBe(6);
   });
 
   test("the oldest drafts go where there are too many", () => {

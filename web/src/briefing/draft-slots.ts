@@ -1,10 +1,18 @@
 /** Of everybody who uses this browser. */
 const MOST_DRAFTS = 20;
-export const PREFIX = "draft:";
+
+type Viewer = { tenantId: string; userId: string };
 
 /** Whose text, of which meeting and for what. Another user of the browser has another slot, and never reads this one. */
-export const draftSlot = (viewer: { tenantId: string; userId: string }, meetingId: string, of: string): string =>
-  `${PREFIX}${JSON.stringify([viewer.tenantId, viewer.userId, meetingId, of])}`;
+export const draftSlot = (viewer: Viewer, meetingId: string, of: string): string =>
+  `draft:${JSON.stringify([viewer.tenantId, viewer.userId, meetingId, of])}`;
+
+/** Where a note that was sent is kept until it is settled. */
+export const sentSlot = (viewer: Viewer, meetingId: string): string =>
+  `sent:${JSON.stringify([viewer.tenantId, viewer.userId, meetingId])}`;
+
+/** Drafts, or notes that were sent. */
+export const kindOf = (slot: string): string => slot.slice(0, slot.indexOf(":") + 1);
 
 /** Which drafts go so that one more has room: the oldest ones. */
 export function tooMany(drafts: readonly { slot: string; at: number }[]): string[] {

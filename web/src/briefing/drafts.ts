@@ -1,4 +1,4 @@
-import { PREFIX, tooMany } from "./draft-slots";
+import { OF_BROWSER, OF_TAB, readFrom, removeFrom, type Store, writeTo } from "./stores";
 
 /** Characters: a note has 60,000 at most, and a browser keeps some five million of a site. */
 const LONGEST_DRAFT = 120_000;
@@ -14,7 +14,7 @@ const typed = new Map<string, string>();
 
 /** What was typed and not sent: in this tab, else in the tab that was typed in last. */
 export function keptDraft(slot: string): string {
-  return typed.get(slot) ?? (read(() => sessionStorage, slot) ?? read(() => localStorage, slot))?.text ?? "";
+  return typed.get(slot) ?? (draftIn(OF_TAB, slot) ?? draftIn(OF_BROWSER, slot))?.text ?? "";
 }
 
 /** @returns whether it is there after a reload */
@@ -25,47 +25,18 @@ export function keepDraft(slot: string, text: string): boolean {
   }
   typed.set(slot, text);
   if (text.length > LONGEST_DRAFT) return false;
-  const draft = JSON.stringify({ text, at: Date.now() } satisfies Draft);
-  return [() => sessionStorage, () => localStorage].map((store) => write(store, slot, draft)).includes(true);
+  const draft: Draft = { text, at: Date.now() };
+  return [OF_TAB, OF_BROWSER].map((store) => writeTo(store, slot, draft)).includes(true);
 }
 
 /** It was sent, or cleared: another text, that another tab has typed since, stays. */
 export function dropDraft(slot: string, sent: string): void {
   typed.delete(slot);
-  remove(() => sessionStorage, slot);
-  if (read(() => localStorage, slot)?.text === sent) remove(() => localStorage, slot);
+  removeFrom(OF_TAB, slot);
+  if (draftIn(OF_BROWSER, slot)?.text === sent) removeFrom(OF_BROWSER, slot);
 }
 
-/** A store may be forbidden altogether: then asking for it throws. */
-type Store = () => Storage;
-
-function read(store: Store, slot: string): Draft | null {
-  try {
-    const kept: unknown = JSON.parse(store().getItem(slot) ?? "null");
-    const { text, at } = (kept ?? {}) as Partial<Draft>;
-    return typeof text === "string" && typeof at === "number" ? { text, at } : null;
-  } catch {
-    return null;
-  }
-}
-
-function write(store: Store, slot: string, draft: string): boolean {
-  try {
-    const kept = store();
-    const others = Object.keys(kept).filter((key) => key.startsWith(PREFIX) && key !== slot);
-    for (const old of tooMany(others.map((key) => ({ slot: key, at: read(store, key)?.at ?? 0 }))))
-      kept.removeItem(old);
-    kept.setItem(slot, draft);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-function remove(store: Store, slot: string): void {
-  try {
-    store().removeItem(slot);
-  } catch {
-    // Forbidden, so it was never there.
-  }
+function draftIn(store: Store, slot: string): Draft | null {
+  const { text, at } = (readFrom(store, slot) ?? {}) as Partial<Draft>;
+  return typeof text === "string" && typeof at === "number" ? { text, at } : null;
 }

@@ -1,3 +1,4 @@
+import { OF_BROWSER, OF_TAB, readFrom, removeFrom, slotsIn, writeTo } from "./stores";
 import type { Target } from "./targets";
 
 /** A note as it was sent. Its key is made with its first sending, and is not given up before that is settled. */
@@ -5,42 +6,71 @@ export interface SentNote {
   key: string;
   target: Target;
   content: string;
+  /** When it was first sent, in milliseconds. */
+  at: number;
   /** Another text was sent with this key before, and may have arrived: the service takes one of them. */
   isMixed: boolean;
-  /** It was refused, but a request before it may still arrive: only its key is kept, for the next text. */
+  /** Its text was given back, but a request with its key may still arrive: only the key is kept, for the next text. */
   isOver?: boolean;
 }
 
-/** By slot, in front of the tab's own storage, which a browser may forbid and which may be full: then a reload forgets. */
+/** By slot, in front of the browser's stores, which may be forbidden or full: then a reload forgets. */
 const notes = new Map<string, SentNote>();
 
-export function keptNote(slot: string): SentNote | null {
-  return notes.get(slot) ?? stored(slot);
+/** What this tab has sent, or locked because another one had. */
+export const keptNote = (slot: string): SentNote | null => notes.get(slot) ?? asNote(readFrom(OF_TAB, slot));
+
+/**
+ * What any tab has sent of the text that is shown in this one; else what was given back. The tab may be gone without its
+ * answer, and its text stands in the next one: with a key of its own it would be a second note.
+ */
+export function noteElsewhere(slot: string, shown: string): SentNote | null {
+  const sent = slotsIn(OF_BROWSER, slot).map((one) => asNote(readFrom(OF_BROWSER, one)));
+  return sent.find((note) => note?.content === shown) ?? sent.find((note) => note?.isOver) ?? null;
 }
 
-/** @param note null: it is settled */
-export function keepNote(slot: string, note: SentNote | null): void {
-  if (note) notes.set(slot, note);
-  else notes.delete(slot);
-  try {
-    if (note) sessionStorage.setItem(slot, JSON.stringify(note));
-    else sessionStorage.removeItem(slot);
-  } catch {
-    // Forbidden or full. The note is in `notes`.
-  }
+/** Before it is sent. For all tabs each has a slot of its own: no note is forgotten for another that was sent beside it. */
+export function keepNote(slot: string, note: SentNote): void {
+  keepHere(slot, note);
+  writeTo(OF_BROWSER, slot + note.key, note);
 }
 
-function stored(slot: string): SentNote | null {
+/** In this tab alone: whoever sent it has kept it for all. */
+export function keepHere(slot: string, note: SentNote): void {
+  notes.set(slot, note);
+  writeTo(OF_TAB, slot, note);
+}
+
+/** It is settled. Another form of this meeting may have sent the next one meanwhile. */
+export function dropNote(slot: string, key: string): void {
+  removeFrom(OF_BROWSER, slot + key);
+  if (keptNote(slot)?.key !== key) return;
+  notes.delete(slot);
+  removeFrom(OF_TAB, slot);
+}
+
+/** Tells of each note that another tab sends, and that it gives back. @returns what ends it */
+export function onNoteElsewhere(slot: string, tell: (note: SentNote) => void): () => void {
+  // The event has the note itself: by the time it is told, the note may be written and out of the store.
+  const listen = ({ key, newValue }: StorageEvent) => {
+    const note = key?.startsWith(slot) ? asNote(parsed(newValue)) : null;
+    if (note) tell(note);
+  };
+  window.addEventListener("storage", listen);
+  return () => window.removeEventListener("storage", listen);
+}
+
+function parsed(text: string | null): unknown {
   try {
-    const kept: unknown = JSON.parse(sessionStorage.getItem(slot) ?? "null");
-    return isSentNote(kept) ? kept : null;
+    return JSON.parse(text ?? "null");
   } catch {
     return null;
   }
 }
 
 /** Another version of the page may have kept something else. */
-function isSentNote(kept: unknown): kept is SentNote {
-  const { key, target, content } = (kept ?? {}) as Partial<SentNote>;
-  return [key, content, target?.id, target?.name].every((text) => typeof text === "string");
+function asNote(kept: unknown): SentNote | null {
+  const { key, target, content, at } = (kept ?? {}) as Partial<SentNote>;
+  const isNote = [key, content, target?.id, target?.name].every((text) => typeof text === "string");
+  return isNote && typeof at === "number" ? (kept as SentNote) : null;
 }

@@ -13,9 +13,10 @@ const NotePreview = lazy(() => import("./note-preview"));
 
 interface NoteFormProps {
   meetingId: string;
-  viewerId: string;
   /** Of the text that is typed here. */
   slot: string;
+  /** Of what was sent of it. */
+  sentSlot: string;
   targets: readonly Target[];
   /** Where the match says that a note goes; null where it does not. */
   matched: Target | null;
@@ -28,11 +29,10 @@ interface NoteFormProps {
  * A text, a look at it, and where it goes: where the match says until a person says it. What was sent stays as it was
  * until it is known what became of it.
  */
-export function NoteForm({ meetingId, viewerId, slot, targets, matched, author, onChange }: NoteFormProps) {
+export function NoteForm({ meetingId, slot, sentSlot, targets, matched, author, onChange }: NoteFormProps) {
   const [outcome, setOutcome] = useState<Outcome | null>(null);
-  const sentSlot = `note:${viewerId}:${meetingId}`;
   const draft = useDraft(slot, keptNote(sentSlot)?.content);
-  const { sending, ...sender } = useSending(sentSlot, meetingId, (settled) => {
+  const { sending, ...sender } = useSending(sentSlot, meetingId, draft.text, (settled) => {
     setOutcome(settled);
     if (settled?.is === "WRITTEN" && !settled.isMixed) draft.drop(settled.note.content);
     onChange();
@@ -52,6 +52,11 @@ export function NoteForm({ meetingId, viewerId, slot, targets, matched, author, 
     showPreview(false);
     if (sending) sender.sendAgain();
     else if (target) sender.send(target, draft.text);
+  };
+  const unlock = (give: () => void) => {
+    // From here on the browser keeps it as a draft alone.
+    draft.type(draft.text);
+    give();
   };
   return (
     <form
@@ -81,7 +86,7 @@ export function NoteForm({ meetingId, viewerId, slot, targets, matched, author, 
       {sending ? <Fate sending={sending} /> : outcome && <Settled outcome={outcome} author={author} />}
       <div className="row">
         <Submit sending={sending} target={sending?.note.target ?? target} isEmpty={isEmpty} />
-        {sending?.fate === "NOT_RECEIVED" && <Button onClick={sender.edit}>Edit</Button>}
+        {sending?.fate === "NOT_RECEIVED" && <Button onClick={() => unlock(sender.edit)}>Edit</Button>}
         {!sending && (
           <Button disabled={isEmpty} onClick={() => showPreview(!preview)}>
             {preview ? "Edit" : "Preview"}

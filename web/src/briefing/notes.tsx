@@ -4,7 +4,7 @@ import { type MappingFragment, WriteSettledDocument, WritesDocument } from "../a
 import { useRead, useRereads } from "../api/read";
 import { Card } from "../ui/parts";
 import { Problem } from "../ui/problem";
-import { draftSlot } from "./draft-slots";
+import { draftSlot, sentSlot } from "./draft-slots";
 import { FieldForm } from "./field-form";
 import { NoteForm } from "./note-form";
 import { Receipts } from "./receipts";
@@ -36,8 +36,8 @@ export function Notes({ meeting, briefing, viewer, mappings, author }: NotesProp
     <Card title="Note to the CRM">
       <NoteForm
         meetingId={meeting.id}
-        viewerId={viewer.userId}
         slot={draftSlot(viewer, meeting.id, "note")}
+        sentSlot={sentSlot(viewer, meeting.id)}
         targets={targetsOf(briefing)}
         matched={matchedTarget(meeting, briefing)}
         author={author}

@@ -6,7 +6,7 @@ import {
   WriteNoteDocument,
   type WriteNoteMutation,
 } from "../api/operations.generated";
-import { keepNote, keptNote, type SentNote } from "./kept-notes";
+import { dropNote, keepHere, keepNote, keptNote, noteElsewhere, onNoteElsewhere, type SentNote } from "./kept-notes";
 import type { Target } from "./targets";
 
 /** SENT: the answer is awaited. NOT_KNOWN: it was lost. NOT_RECEIVED: the service has no such write, as it says now. */
@@ -33,18 +33,22 @@ const LONGEST_PAUSE_MS = 10_000;
 
 /**
  * Sends a note so that a lost answer never makes a second one: the same key until it is settled, and in between nothing
- * but looks by that key. It survives a reload of the page in the tab's own storage.
+ * but looks by that key. It survives a reload, and its tab: another one with the same text takes it for its own.
  * @param slot whose note, and of which meeting
+ * @param shown the text of the form
  * @param onChange told of an outcome, and with null of a receipt that is not settled yet
  */
-export function useSending(slot: string, meetingId: string, onChange: (outcome: Outcome | null) => void) {
+export function useSending(
+  slot: string,
+  meetingId: string,
+  shown: string,
+  onChange: (outcome: Outcome | null) => void,
+) {
   const client = useClient();
-  const [sending, setSending] = useState(() => restored(slot));
+  const [begun] = useState(() => begunBefore(slot, shown));
+  const [sending, setSending] = useState(() => (begun && !begun.isOver ? unanswered(begun) : null));
   /** A key under which something was sent and perhaps taken: the next text is sent with it as well. */
-  const [openKey, setOpenKey] = useState(() => {
-    const kept = keptNote(slot);
-    return kept?.isOver ? kept.key : null;
-  });
+  const [openKey, setOpenKey] = useState(() => (begun?.isOver ? begun.key : null));
   /** Known at once, not with the next rendering: two clicks may come before it. */
   const isPosting = useRef(false);
 
@@ -53,8 +57,8 @@ export function useSending(slot: string, meetingId: string, onChange: (outcome: 
     if (outcome) {
       const isOpen = outcome.is === "REFUSED" && (isLost || note.isMixed);
       setOpenKey(isOpen ? note.key : null);
-      // Another form of this meeting may have sent the next one meanwhile.
-      if (keptNote(slot)?.key === note.key) keepNote(slot, isOpen ? { ...note, content: "", isOver: true } : null);
+      if (!isOpen) dropNote(slot, note.key);
+      else if (keptNote(slot)?.key === note.key) keepNote(slot, over(note));
     }
     onChange(outcome);
   };
@@ -72,21 +76,44 @@ export function useSending(slot: string, meetingId: string, onChange: (outcome: 
   };
   const lookedUp = sending && sending.fate !== "SENT" ? sending.note.key : null;
   useLooks(lookedUp, (found) => sending && take(afterLook(found, sending), sending));
+  const adopt = (note: SentNote) => {
+    keepHere(slot, note);
+    setSending(unanswered(note));
+  };
+  useNotesElsewhere(slot, (other) => {
+    if (!sending && !other.isOver && other.content === shown) adopt(other);
+    // Its text was given back there: another one may be written with this key.
+    if (sending?.note.key === other.key && (other.isOver || other.isMixed))
+      setSending({ ...sending, note: { ...sending.note, isMixed: true } });
+  });
 
   const absent = sending?.fate === "NOT_RECEIVED" ? sending : null;
   return {
     sending,
-    send: (target: Target, content: string) =>
-      post({ key: openKey ?? crypto.randomUUID(), target, content, isMixed: openKey !== null }, false),
+    send: (target: Target, content: string) => {
+      // The page may have slept while another tab sent it, and was told of nothing.
+      const other = isPosting.current ? null : noteElsewhere(slot, content);
+      if (other && !other.isOver) return adopt(other);
+      return post(
+        { key: openKey ?? crypto.randomUUID(), target, content, at: Date.now(), isMixed: openKey !== null },
+        false,
+      );
+    },
     /** The same key and the same input: safe however often it arrives. */
     sendAgain: () => absent && post(absent.note, true),
     /** Gives the text back. What was sent may still arrive, so its key goes with whatever is sent next. */
     edit: () => {
       if (!absent) return;
+      keepNote(slot, over(absent.note));
       setOpenKey(absent.note.key);
       setSending(null);
     },
   };
+}
+
+function useNotesElsewhere(slot: string, onNote: (note: SentNote) => void): void {
+  const tell = useEffectEvent(onNote);
+  useEffect(() => onNoteElsewhere(slot, (note) => tell(note)), [slot]);
 }
 
 /** Looks what the service has of a key until there is nothing more to look for. */
@@ -146,8 +173,15 @@ function afterWrite(receipt: ReceiptFragment, sending: Sending): Step {
 
 const pause = (ms: number): Promise<null> => new Promise((done) => setTimeout(done, ms, null));
 
-/** What was sent before the page was loaded anew, and not settled by then. */
-function restored(slot: string): Sending | null {
-  const note = keptNote(slot);
-  return note && !note.isOver ? { note, fate: "NOT_KNOWN", isLost: true } : null;
+const unanswered = (note: SentNote): Sending => ({ note, fate: "NOT_KNOWN", isLost: true });
+
+const over = (note: SentNote): SentNote => ({ ...note, content: "", isOver: true });
+
+/** What this tab has sent and not settled; else what any other has, of the text that is shown. */
+function begunBefore(slot: string, shown: string): SentNote | null {
+  const own = keptNote(slot);
+  if (own && !own.isOver) return own;
+  const other = noteElsewhere(slot, shown);
+  if (other) keepHere(slot, other);
+  return other ?? own;
 }
