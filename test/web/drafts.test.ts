@@ -71,6 +71,23 @@ test("a disconnect elsewhere takes nothing that was typed: it is shown, and afte
   expect(posts(product.simulator)).toHaveLength(1);
 });
 
+test("of a note whose answer was lost a disconnect is no proof that it was not written", async () => {
+  await page.route("**/graphql", async (route) => {
+    const asked = route.request().postData() ?? "";
+    if (asked.includes("mutation WriteNote")) await route.fetch();
+    return /mutation WriteNote|query NoteByKey/.test(asked) ? route.abort() : route.continue();
+  });
+  await typed();
+  await noteForm(page).write.click();
+  await noteForm(page).form.getByText("We do not know yet whether").waitFor();
+  await disconnected(product);
+  await page.getByRole("region", { name: "Your note is kept" }).getByText("We do not know yet whether").waitFor();
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+  await connected();
+  await noteForm(page).form.getByText("The note was written", { exact: true }).waitFor();
+  expect(posts(product.simulator)).toHaveLength(1);
+});
+
 test("who signs in again finds the text; another user of the same browser never sees it", async () => {
   const secret = "Between you and me.";
   await noteForm(page).text.fill(secret);

@@ -302,3 +302,46 @@ describe("A lost answer", () => {
     ).toHaveLength(1);
   });
 });
+
+/** As receipts stand that are looked up no more; of a company that is not connected nothing is read, so its record is out of sight. */
+const FOR_GOOD: [string, string, string][] = [
+  [
+    "a day of looks has not found out",
+    "next_look_up_at = NULL, requested_at = now() - interval '25 hours', error_message = 'Search the CRM for it.'",
+    "Search the CRM for it.",
+  ],
+  [
+    "is of a CRM that another one has replaced",
+    "crm_company_id = crm_company_id + 1, requested_at = now() - interval '15 minutes'",
+    "It is looked for in the CRM",
+  ],
+];
+
+// Seen red: the form was locked for ever, and said that it was being looked up.
+test.each(FOR_GOOD)(
+  "a note whose fate %s can be written again by who is told that it may be there twice",
+  async (_, set, said) => {
+    await openMeeting("singleDeal");
+    product.simulator.control.fail({ match: "/api/v1/notes", method: "POST", times: 1, with: { status: 503 } });
+    await text().fill("Nobody knows.");
+    await button().click();
+    await form().getByText(NOT_KNOWN).waitFor();
+    const anew = button("Write it again, though it may be there twice");
+    expect(await anew.count()).toBe(0);
+    await product.database.query(`UPDATE note_write SET ${set} WHERE state = 'UNKNOWN'`);
+    await page.reload();
+    await anew.waitFor();
+    await form().getByText(said).first().waitFor();
+    expect([await text().inputValue(), await button().isEnabled()]).toEqual(["Nobody knows.", false]);
+    expect(await findings(page)).toEqual([]);
+    await anew.click();
+    await form().getByText("The note may have been written").waitFor();
+    expect(await findings(page)).toEqual([]);
+    await page.reload();
+    expect([await text().inputValue(), writtenOn().length]).toEqual(["Nobody knows.", 1]);
+    await button().click();
+    await form().getByText("The note was written", { exact: true }).waitFor();
+    expect(writtenOn()).toHaveLength(2);
+    await product.database.query("DELETE FROM note_write WHERE state = 'UNKNOWN'");
+  },
+);

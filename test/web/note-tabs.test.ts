@@ -172,3 +172,21 @@ test("who edits a note that never arrived finds the edited text after a reload, 
   await isWritten(page);
   expect([new Set(keys).size, written()]).toEqual([1, 1]);
 });
+
+const TWO_DAYS_AGO = `for (const store of [localStorage, sessionStorage])
+  for (const slot of Object.keys(store).filter((one) => one.startsWith("sent:"))) {
+    const note = JSON.parse(store.getItem(slot));
+    store.setItem(slot, JSON.stringify({ ...note, at: note.at - 2 * 86_400_000 }));
+  }`;
+
+test("that the service has no receipt of a note of another day is no proof: its key is not sent again", async () => {
+  const release = await holdBack(false);
+  await noteForm(page).text.fill(TEXT);
+  await send(page);
+  await page.evaluate(TWO_DAYS_AGO);
+  await page.reload();
+  release();
+  const { form, text, write } = noteForm(page);
+  await form.getByRole("button", { name: "Write it again, though it may be there twice" }).click();
+  expect([await text.inputValue(), await write.isEnabled(), keys.length]).toEqual([TEXT, true, 1]);
+});

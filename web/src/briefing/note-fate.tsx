@@ -3,14 +3,25 @@ import { isSignedOut, Problem } from "../ui/problem";
 import { recordOf } from "./receipts";
 import type { Outcome, Sending } from "./use-sending";
 
+const TWICE = "Look for it in the CRM before you write it again: it may be there twice.";
+
 /** What is known of a note that was sent and not settled. */
-export function Fate({ sending: { fate, error } }: { sending: Sending }) {
+export function Fate({ sending: { fate, error, said } }: { sending: Sending }) {
   if (fate === "SENT") return null;
   if (error && isSignedOut(error)) return <Problem error={error} />;
   if (fate === "NOT_KNOWN") {
     return (
       <Notice tone="warn" title="We do not know yet whether the note was written">
-        <p>It is being looked up, and nothing is sent meanwhile. The text stays as it was sent until that is known.</p>
+        <p>{said ?? "It is being looked up."}</p>
+        <p>Nothing is sent meanwhile, and the text stays as it was sent until that is known.</p>
+      </Notice>
+    );
+  }
+  if (fate === "STAYS_UNKNOWN") {
+    return (
+      <Notice tone="warn" title="We do not know whether the note was written, and may never know">
+        <p>{said ?? "The service has no receipt of it."}</p>
+        <p>{TWICE}</p>
       </Notice>
     );
   }
@@ -27,6 +38,13 @@ export function Fate({ sending: { fate, error } }: { sending: Sending }) {
 /** @param author whom the CRM shows as the note's author; null where that is not known */
 export function Settled({ outcome, author }: { outcome: Outcome; author: string | null }) {
   if (outcome.is === "REFUSED") return <Notice tone="bad" title={outcome.message} />;
+  if (outcome.is === "GIVEN_BACK") {
+    return (
+      <Notice tone="warn" title="The note may have been written">
+        <p>{TWICE}</p>
+      </Notice>
+    );
+  }
   if (outcome.is === "FAILED") {
     return (
       <Notice tone="bad" title="The note was not written">

@@ -87,6 +87,9 @@ export function NoteForm({ meetingId, slot, sentSlot, targets, matched, author, 
       <div className="row">
         <Submit sending={sending} target={sending?.note.target ?? target} isEmpty={isEmpty} />
         {sending?.fate === "NOT_RECEIVED" && <Button onClick={() => unlock(sender.edit)}>Edit</Button>}
+        {sending?.fate === "STAYS_UNKNOWN" && (
+          <Button onClick={() => unlock(sender.giveBack)}>Write it again, though it may be there twice</Button>
+        )}
         {!sending && (
           <Button disabled={isEmpty} onClick={() => showPreview(!preview)}>
             {preview ? "Edit" : "Preview"}
@@ -103,8 +106,13 @@ export function NoteForm({ meetingId, slot, sentSlot, targets, matched, author, 
 /** The button, and beside it where it writes. */
 function Submit({ sending, target, isEmpty }: { sending: Sending | null; target: Target | null; isEmpty: boolean }) {
   const id = useId();
-  const isWaiting = sending?.fate === "NOT_KNOWN";
-  const label = { SENT: "Writing …", NOT_KNOWN: "Write to the CRM", NOT_RECEIVED: "Send again" };
+  const isWaiting = sending?.fate === "NOT_KNOWN" || sending?.fate === "STAYS_UNKNOWN";
+  const label = {
+    SENT: "Writing …",
+    NOT_KNOWN: "Write to the CRM",
+    STAYS_UNKNOWN: "Write to the CRM",
+    NOT_RECEIVED: "Send again",
+  };
   return (
     <>
       <button

@@ -9,27 +9,38 @@ import {
 import { dropNote, keepHere, keepNote, keptNote, noteElsewhere, onNoteElsewhere, type SentNote } from "./kept-notes";
 import type { Target } from "./targets";
 
-/** SENT: the answer is awaited. NOT_KNOWN: it was lost. NOT_RECEIVED: the service has no such write, as it says now. */
+/**
+ * SENT: the answer is awaited. NOT_KNOWN: it was lost. NOT_RECEIVED: the service has no such write, as it says now.
+ * STAYS_UNKNOWN: as NOT_KNOWN, and it will hardly become known by itself.
+ */
 export interface Sending {
   note: SentNote;
-  fate: "SENT" | "NOT_KNOWN" | "NOT_RECEIVED";
+  fate: "SENT" | "NOT_KNOWN" | "NOT_RECEIVED" | "STAYS_UNKNOWN";
   /** A request with this key was sent whose answer never came. */
   isLost: boolean;
   /** What came in place of an answer. */
   error?: CombinedError;
+  /** What the service's receipt says of it. */
+  said?: string;
 }
 
 /** What became of a note; `isMixed`: of this text, or of one before it. */
 export type Outcome =
   | { is: "WRITTEN"; isMixed: boolean; note: SentNote; receipt: ReceiptFragment }
   | { is: "FAILED"; message: string }
-  | { is: "REFUSED"; message: string };
+  | { is: "REFUSED"; message: string }
+  /** A person does not wait any longer: it may have been written. */
+  | { is: "GIVEN_BACK" };
 
 /** Longer than the CRM usually takes; a slower answer is looked up like one that was lost, which does no harm. */
 const ANSWER_WITHIN_MS = 20_000;
 /** Between a loss and the first look: what is on its way to the service may still arrive. Later ones are further apart. */
 const FIRST_LOOK_MS = 2_000;
 const LONGEST_PAUSE_MS = 10_000;
+/** So long the service looks for a note. */
+const LOOKED_FOR_MS = 86_400_000;
+/** What can be found out of a note on a record that cannot be read here any more is known by then. */
+const OUT_OF_SIGHT_MS = 600_000;
 
 /**
  * Sends a note so that a lost answer never makes a second one: the same key until it is settled, and in between nothing
@@ -72,10 +83,10 @@ export function useSending(
     const answered = client.mutation(WriteNoteDocument, { input }).toPromise();
     const answer = await Promise.race([answered, pause(ANSWER_WITHIN_MS)]);
     isPosting.current = false;
-    take(answer?.data ? afterAnswer(answer.data, sent) : lost(sent, answer?.error), sent);
+    take(answer?.data ? afterAnswer(answer.data, sent, Date.now()) : lost(sent, answer?.error), sent);
   };
   const lookedUp = sending && sending.fate !== "SENT" ? sending.note.key : null;
-  useLooks(lookedUp, (found) => sending && take(afterLook(found, sending), sending));
+  useLooks(lookedUp, (found) => sending && take(afterLook(found, sending, Date.now()), sending));
   const adopt = (note: SentNote) => {
     keepHere(slot, note);
     setSending(unanswered(note));
@@ -107,6 +118,10 @@ export function useSending(
       keepNote(slot, over(absent.note));
       setOpenKey(absent.note.key);
       setSending(null);
+    },
+    /** Gives the text back where that is not known: sent again it is another note, beside the first. */
+    giveBack: () => {
+      if (sending?.fate === "STAYS_UNKNOWN") take(ends({ is: "GIVEN_BACK" }), sending);
     },
   };
 }
@@ -148,28 +163,36 @@ const ends = (outcome: Outcome): Step => ({ next: null, outcome });
 const lost = (sent: Sending, error?: CombinedError): Step =>
   goesOn({ ...sent, fate: "NOT_KNOWN", isLost: true, error });
 
-function afterAnswer({ writeNote }: WriteNoteMutation, sent: Sending): Step {
+function afterAnswer({ writeNote }: WriteNoteMutation, sent: Sending, now: number): Step {
   // The service compares the input with that of the key: it is this text that was taken.
-  if ("write" in writeNote) return afterWrite(writeNote.write, { ...sent, note: { ...sent.note, isMixed: false } });
+  if ("write" in writeNote)
+    return afterWrite(writeNote.write, { ...sent, note: { ...sent.note, isMixed: false } }, now);
   if (writeNote.code !== "IDEMPOTENCY_KEY_REUSED") return ends({ is: "REFUSED", message: writeNote.message });
   // What was sent with this key before has arrived after all. It is looked up, and this text was not written.
   return goesOn({ note: { ...sent.note, isMixed: true }, fate: "NOT_KNOWN", isLost: true });
 }
 
-function afterLook(found: ReceiptFragment | undefined, sending: Sending): Step {
-  if (found) return afterWrite(found, sending);
+function afterLook(found: ReceiptFragment | undefined, sending: Sending, now: number): Step {
+  if (found) return afterWrite(found, sending, now);
+  // Its receipt may be gone by now: then its key would write it a second time.
+  if (now - sending.note.at > LOOKED_FOR_MS)
+    return goesOn({ ...sending, fate: "STAYS_UNKNOWN", error: undefined, said: undefined });
   // What the service itself answered still tells why; that it could not be asked is over.
   const error = sending.error?.graphQLErrors.length ? sending.error : undefined;
   return goesOn({ ...sending, fate: "NOT_RECEIVED", error });
 }
 
-function afterWrite(receipt: ReceiptFragment, sending: Sending): Step {
+function afterWrite(receipt: ReceiptFragment, sending: Sending, now: number): Step {
   const { state, error } = receipt;
   const { note } = sending;
   if (state === "WRITTEN") return ends({ is: "WRITTEN", isMixed: note.isMixed, note, receipt });
   if (state === "FAILED") return ends({ is: "FAILED", message: error?.message ?? "" });
-  return goesOn({ ...sending, fate: "NOT_KNOWN", error: undefined });
+  const fate = staysUnknown(receipt, now) ? "STAYS_UNKNOWN" : "NOT_KNOWN";
+  return goesOn({ ...sending, fate, error: undefined, said: error?.message });
 }
+
+const staysUnknown = ({ requestedAt, target }: ReceiptFragment, now: number): boolean =>
+  now - Date.parse(requestedAt) > (target ? LOOKED_FOR_MS : OUT_OF_SIGHT_MS);
 
 const pause = (ms: number): Promise<null> => new Promise((done) => setTimeout(done, ms, null));
 
