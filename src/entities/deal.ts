@@ -158,6 +158,7 @@ export type DealChangeKind = (typeof DEAL_CHANGES)[number];
 @Entity("deal_change")
 @Index("deal_change_by_age", ["seenAt"])
 @Index("deal_change_pushed", { synchronize: false })
+@Index("deal_change_waiting", ["tenantId", "copyId"], { where: "seen_at = 'infinity'::timestamptz" })
 @Check("deal_change_kind", `kind IN (${DEAL_CHANGES.map((kind) => `'${kind}'`).join(", ")})`)
 export class DealChangeRow extends OfCopy {
   @PrimaryColumn("bigint")
