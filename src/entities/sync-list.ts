@@ -48,12 +48,13 @@ export class SyncListRow extends OfList {
   @Column("integer", { default: 0 })
   quietReads!: number;
 
-  /**
-   * More may be shown than was read, which no change tells: much was gone when it was last walked for that, or a deal has come
-   * that was there before, as where the user was given a wider view.
-   */
+  /** The last time that it was walked to find what is gone, that was much: it may come back, which nothing else tells. */
   @Column("boolean", { default: false })
-  mayLack!: boolean;
+  muchGone!: boolean;
+
+  /** When one of its records last came that was there before: what hangs on it may be in sight by now, which nothing else tells. */
+  @Column("timestamptz", { nullable: true })
+  lateAt!: Date | null;
 
   /** What records of other lists named and it did not have, the latest first: it was asked for that once. */
   @Column("bigint", { array: true, select: false, default: [] })

@@ -23,7 +23,7 @@ import {
   type RunContext,
   reservationsOf,
 } from "./commit";
-import { failureOf, gapOf, isListFailure, type RunFailure, RunLostError, recordGaps } from "./failures";
+import { failureOf, gapOf, isListFailure, noteMissing, type RunFailure, RunLostError, recordGaps } from "./failures";
 import { LISTS, type ListResource } from "./lists";
 import { areDealsOfMeetingsDue } from "./participant-queue";
 import { askParticipants } from "./participants";
@@ -128,7 +128,8 @@ export class SyncEngine {
     const lists = await readStates(copy);
     if (!(await this.#meetings(context, lists))) return false;
     const steps = await stepsOf(context);
-    if (steps.has("DEALS")) await this.#ifAffordable(context, () => probeMatched(context));
+    const deals = steps.get("DEALS");
+    if (deals) await this.#ifAffordable(context, () => probeMatched(context, deals.state === "QUEUED"));
     return this.#steps(context, steps, lists);
   }
 
@@ -174,10 +175,14 @@ export class SyncEngine {
       state.whenRead = next ? () => this.#readAhead(context, next.step, next.state) : null;
       if (!(await this.#step(context, step, state))) return false;
     }
-    // Of which changed records have named something unknown meanwhile.
+    // Of which changed records have named something unknown meanwhile. Where one was read to its end, it is known what it lacks.
     for (const [resource, step] of await stepsOf(context)) {
       const state = lists.get(resource);
-      if (!steps.has(resource) && state && !(await this.#step(context, step, state))) return false;
+      if (steps.has(resource) || !state || resource === "DEAL_PARTICIPANTS") continue;
+      const before = state.list;
+      if (!(await this.#step(context, step, state))) return false;
+      const unknown = planned.flatMap((one) => one.state.unknown);
+      if (state.list !== before) await noteMissing(context.copy, resource, unknown);
     }
     return true;
   }

@@ -10,6 +10,7 @@ import { RejectedRecordRow } from "../entities/sync-list";
 import type { GapCode, SyncErrorCode, SyncResource } from "../entities/sync-run";
 import { DAY_MS } from "../platform/clock";
 import { ServiceError } from "../platform/errors";
+import { LISTS, type ListResource, type Unknown } from "./lists";
 
 // What a run is said to have failed for, and what could not be read: whole lists, answers about a record, single records.
 
@@ -165,4 +166,21 @@ export async function forgetRejected(
 ): Promise<void> {
   const seenAt = LessThan(new Date(Math.min(beganAt.getTime(), now.getTime() - SHOWN_WITHIN_MS)));
   await typed((orm) => orm.delete(RejectedRecordRow, { tenantId, copyId, resource, seenAt }));
+}
+
+/** Unknown ones that are kept of a list; with more, one may be looked for again. */
+const MOST_MISSING = 1_000;
+
+/** A list was read for these, among others: what it still does not have it need not be read for again. */
+export async function noteMissing(
+  { tenantId, copyId, rows, metadata }: CopyScope,
+  list: ListResource,
+  unknown: readonly Unknown[],
+): Promise<void> {
+  await rows(
+    `UPDATE sync_list l SET missing = (ARRAY(SELECT DISTINCT u.id FROM unnest($4::bigint[]) AS u (id) WHERE NOT EXISTS (
+       SELECT 1 FROM ${metadata(LISTS[list].entity).tableName} n WHERE n.tenant_id = $1 AND n.copy_id = $2 AND n.crm_id = u.id)
+     ) || l.missing)[1:${MOST_MISSING}] WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.resource = $3`,
+    [tenantId, copyId, list, unknown.flatMap(({ named, id }) => (named === list ? [id] : []))],
+  );
 }

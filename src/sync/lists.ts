@@ -143,35 +143,31 @@ export const LISTS: Record<ListResource, List> = {
 export const isRemovable = (resource: SyncResource): boolean =>
   resource !== "USERS" && resource !== "DEAL_PARTICIPANTS";
 
-/** Unknown ones that are kept of a list; with more, one may be looked for again. */
-const MOST_MISSING = 1_000;
+/** What a list that is read less often does not have, and another one's record names. */
+export interface Unknown {
+  named: ListResource;
+  id: number;
+}
 
 /**
- * Lists that are read less often are read at once when a changed record names somebody, or something, that is unknown. Once for
- * each: who has left the company may be on no list, and their deals go on changing. @returns those that are to be read
+ * Of what changed records name. Its lists are read at once, but once for each: who has left the company may be on no list, and
+ * their deals go on changing.
  */
-export async function noteUnknown(
+export function readUnknown(
   { tenantId, copyId, rows, metadata }: CopyScope,
   resource: ListResource,
   ids: readonly number[],
-): Promise<ListResource[]> {
+): Promise<Unknown[]> {
   const { entity, depends } = LISTS[resource];
   const { tableName } = metadata(entity);
   const names = Object.entries(depends).map(
-    ([named, { column, of }]) => `SELECT '${named}' AS named, t.${column} AS id
+    ([named, { column, of }]) => `SELECT DISTINCT '${named}' AS named, t.${column} AS id
        FROM ${rowsOfEach(tableName, "crm_id", "$3::bigint[]")} t
        WHERE t.${column} IS NOT NULL AND NOT EXISTS (SELECT 1 FROM ${metadata(of).tableName} n
-           WHERE n.tenant_id = $1 AND n.copy_id = $2 AND n.crm_id = t.${column})`,
+           WHERE n.tenant_id = $1 AND n.copy_id = $2 AND n.crm_id = t.${column}) AND NOT EXISTS (SELECT 1 FROM sync_list l
+           WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.resource = '${named}' AND t.${column} = ANY (l.missing))`,
   );
-  const found = await rows<{ named: ListResource }>(
-    `UPDATE sync_list l SET missing = (u.ids || l.missing)[1:${MOST_MISSING}] FROM (
-       SELECT named, array_agg(DISTINCT id) AS ids FROM (${names.join(" UNION ALL ")}) found GROUP BY named) u
-     WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.resource = u.named AND NOT u.ids <@ l.missing
-     RETURNING l.resource AS named`,
-    [tenantId, copyId, ids],
-    { named: "text" },
-  );
-  return found.map(({ named }) => named);
+  return rows<Unknown>(names.join(" UNION ALL "), [tenantId, copyId, ids], { named: "text", id: "number" });
 }
 
 /** A page with what it writes. */

@@ -6,7 +6,7 @@ import { SyncListRow, SyncPassRow } from "../entities/sync-list";
 import { SYNC_RESOURCES, type SyncResource } from "../entities/sync-run";
 import type { RunContext } from "./commit";
 import { forgetRejected } from "./failures";
-import { isRemovable } from "./lists";
+import { isRemovable, type Unknown } from "./lists";
 import { type PassKind, SLOW, sinceOf } from "./plan";
 import { type ClaimedRun, COUNTED, countsParameters, type StepChange } from "./runs";
 import type { Write } from "./writers";
@@ -27,6 +27,8 @@ export interface ListState {
   passes: Map<PassKind, Pass>;
   /** Records of it are kept aside because they could not be read. */
   hasRejected: boolean;
+  /** What its records were found to name. */
+  unknown: Unknown[];
   /** The pass whose first page was asked for while the list before was being committed. */
   ahead: { pass: Pass; pages: Pages } | null;
   /** Called when its last page is read, which is still to be committed. */
@@ -96,6 +98,7 @@ export async function readStates({ tenantId, copyId, typed, rows }: CopyScope): 
       passes.filter((pass) => pass.resource === resource).map((pass) => [pass.kind, { ...pass, isStored: true }]),
     ),
     hasRejected: rejected.some((row) => row.resource === resource),
+    unknown: [],
     ahead: null,
     whenRead: null,
   });
@@ -198,7 +201,7 @@ export async function endPass(
        DELETE FROM data_gap WHERE tenant_id = $1 AND copy_id = $10 AND resource = $3 AND crm_id = 0 AND NOT EXISTS (SELECT 1
          FROM sync_pass o WHERE o.tenant_id = $1 AND o.copy_id = $10 AND o.resource = $3 AND o.kind <> $11 AND o.failed_since IS NOT NULL)
      )
-     UPDATE sync_list SET watermark = greatest(watermark, $13::timestamptz), read_at = $14, whole_at = CASE WHEN $12::boolean THEN $14::timestamptz ELSE whole_at END, may_lack = coalesce($15, may_lack),
+     UPDATE sync_list SET watermark = greatest(watermark, $13::timestamptz), read_at = $14, whole_at = CASE WHEN $12::boolean THEN $14::timestamptz ELSE whole_at END, much_gone = coalesce($15, much_gone),
        quiet_reads = CASE WHEN (SELECT sum(written + removed) FROM sync_step WHERE tenant_id = $1 AND run_id = $2 AND resource = $3) + $6::int + $8::int = 0
          THEN quiet_reads + 1 ELSE 0 END
      WHERE tenant_id = $1 AND copy_id = $10 AND resource = $3

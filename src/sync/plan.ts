@@ -123,7 +123,7 @@ export function isStuck({ cursor, failedSince }: Pick<SyncPassRow, "cursor" | "f
 }
 
 /** What the schedule knows of a list. */
-export interface PaceFacts extends Pick<SyncListRow, "readAt" | "wholeAt" | "quietReads" | "mayLack"> {
+export interface PaceFacts extends Pick<SyncListRow, "readAt" | "wholeAt" | "quietReads" | "muchGone" | "lateAt"> {
   /** A way through it is under way, or was asked for. */
   isOpen: boolean;
 }
@@ -196,15 +196,16 @@ export function longestWaitMs(intervalMs: number): number {
 }
 
 /**
- * Everything once in a while, to find what is gone, and sooner where more may be shown than was read; else what changed. The
- * list that was read whole last counts: one that cannot be read would else make every run a reconciling one. Nor does one
- * count that may lack something, while it is being walked or cannot be.
- * @param soonerMs how soon then
+ * Everything once in a while, to find what is gone; a day after much was gone, to find what is back; and where a deal came late,
+ * to find what came into sight with it. Else what changed. The list that was read whole last counts: one that cannot be read
+ * would else make every run a reconciling one. Nor does one count of which much was gone, while it is being walked or cannot be.
+ * @param lateMs how long after the last time where a deal came late
  */
-export function dueKind(lists: Lists, now: Date, everyMs: number, soonerMs = DAY_MS): SyncKind {
+export function dueKind(lists: Lists, now: Date, everyMs: number, lateMs = Number.POSITIVE_INFINITY): SyncKind {
   const wholes = RECONCILED.flatMap((list) => lists.get(list)?.wholeAt ?? []).map((at) => believed(at, now));
-  const mayLack = [...lists.values()].some((list) => list.mayLack && !list.isOpen);
-  const apartMs = mayLack ? Math.min(everyMs, soonerMs) : everyMs;
-  const isDue = everyMs > 0 && wholes.length > 0 && now.getTime() - Math.max(...wholes) >= apartMs;
-  return isDue ? "RECONCILE" : "INCREMENTAL";
+  const wholeAt = Math.max(...wholes);
+  const wasMuchGone = [...lists.values()].some(({ muchGone, isOpen }) => muchGone && !isOpen);
+  const isLate = believed(lists.get("DEALS")?.lateAt, now) > wholeAt;
+  const apartMs = Math.min(everyMs, wasMuchGone ? DAY_MS : everyMs, isLate ? lateMs : everyMs);
+  return everyMs > 0 && wholes.length > 0 && now.getTime() - wholeAt >= apartMs ? "RECONCILE" : "INCREMENTAL";
 }

@@ -48,9 +48,12 @@ const DEALS_OF_MEETING = 4;
 /** Of a deal so many planned activities are asked for: the next ones, and then the oldest of those that are overdue. */
 const PLANNED_OF_DEAL = 10;
 
-/** The next part of the matched records, and those again that the CRM left out ten minutes ago or longer. */
-export async function probeMatched(context: RunContext): Promise<void> {
-  for (const probed of BY_IDS) await unlessItFails(context, probed, () => lookAgain(context, probed));
+/**
+ * The next part of the matched records, and those again that the CRM left out ten minutes ago or longer.
+ * @param looksAgain not in each turn of a run to its end: where an answer takes as long as a turn, no turn would have another
+ */
+export async function probeMatched(context: RunContext, looksAgain: boolean): Promise<void> {
+  for (const probed of looksAgain ? BY_IDS : []) await unlessItFails(context, probed, () => lookAgain(context, probed));
   await probePart(context);
 }
 
@@ -97,12 +100,12 @@ async function lookAgain(context: RunContext, probed: Probed): Promise<void> {
   }
 }
 
-/** @returns how many requests it took; null where one failed */
+/** To its end, also where the turn is over: its deals' place is behind it. @returns how many requests it took; null where one failed */
 async function lookAtPlanned(context: RunContext, api: CrmApi, dealIds: readonly number[]): Promise<number | null> {
-  const { copy, clock, mustPause } = context;
+  const { copy, clock, isStopped } = context;
   const ids = dealIds.length > 0 ? await plannedOf(copy, dealIds, clock()) : [];
   let requests = 0;
-  for (let from = 0; from < ids.length && !mustPause(); from += MAX_IDS) {
+  for (let from = 0; from < ids.length && !isStopped(); from += MAX_IDS) {
     requests += 1;
     const some = ids.slice(from, from + MAX_IDS);
     if (!(await unlessItFails(context, PLANNED, () => look(context, api, PLANNED, some)))) return null;
@@ -229,7 +232,7 @@ async function countMissed(copy: CopyScope, { resource, entity }: Probed, now: D
 
 /** A part of a round through the matched records, from where it stands. */
 async function probePart(context: RunContext): Promise<void> {
-  const { copy, apis, clock, mustPause } = context;
+  const { copy, apis, clock, mustPause, isStopped } = context;
   const where = { tenantId: copy.tenantId, id: copy.copyId };
   const present = await copy.typed((orm) => orm.findOneBy(SyncedCopyRow, where));
   if (!present) throw new RunLostError("the copy is purged");
@@ -239,10 +242,6 @@ async function probePart(context: RunContext): Promise<void> {
   // A statement of its own, as in the rule of one: it must not wait within a transaction that shares the copy's row.
   const save = (change: Partial<SyncedCopyRow>) => copy.typed((orm) => orm.update(SyncedCopyRow, where, change));
   let [cursor, hasFailed, asksPlanned] = [probeCursor, false, true];
-  for (const probed of BY_IDS) {
-    const ids = await rejectedOf(copy, probed.resource);
-    if (ids.length > 0) await unlessItFails(context, probed, () => look(context, apis.LISTS, probed, ids));
-  }
   for (let requests = 0; requests < REQUESTS_A_PART; requests += 1) {
     if (mustPause()) return;
     const next = await nextMatched(copy, cursor);
@@ -256,11 +255,17 @@ async function probePart(context: RunContext): Promise<void> {
       const asked = await lookAtPlanned(context, apis.LISTS, ids);
       requests += asked ?? 1;
       asksPlanned = asked !== null;
+      hasFailed ||= !asksPlanned;
     }
     await save({ probeCursor: cursor });
   }
   const doneAt = new Date(clock().getTime() - (hasFailed ? PARTS_APART_MS - RETRY_MS : 0));
   await save({ probedAt: doneAt, probeCursor: cursor });
+  // Behind that: what is slow, or fails each time, is asked for once a part, and holds up nothing.
+  for (const probed of BY_IDS) {
+    const ids = isStopped() ? [] : await rejectedOf(copy, probed.resource);
+    if (ids.length > 0) await unlessItFails(context, probed, () => look(context, apis.LISTS, probed, ids));
+  }
 }
 
 /** A place in the order of the matched records, as text. */

@@ -1,3 +1,4 @@
+import { LRUCache } from "lru-cache";
 import { z } from "zod";
 import type { Actor } from "../auth/actor";
 import { mustWaitToSync, recordAudit, refusalToSync, refusedByPolicy } from "../auth/policies";
@@ -10,7 +11,7 @@ import type { CopyScope, Database, TenantScope } from "../database/database";
 import { enqueueJob, hasLiveJob, type JobKind } from "../database/jobs";
 import { ConnectionRow, SyncedCopyRow } from "../entities/connection";
 import { SYNC_RESOURCES, type SyncKind, type SyncResource } from "../entities/sync-run";
-import { type Clock, DAY_MS, MINUTE_MS, SECOND_MS } from "../platform/clock";
+import { type Clock, DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../platform/clock";
 import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import { forEachLogged } from "../platform/work";
@@ -68,8 +69,8 @@ const PRICE_OF_RUN =
 const PRICE_OF_DEAL = BATCH + ADDRESSES.participants(0).price;
 /** Walking the deals whole, for what they do not tell as a change, costs this share of a day's allowance at most. */
 const WHOLE_DEALS_SHARE = 1 / 50;
-/** And walking everything, where more may be shown than was read. */
-const SOONER_SHARE = 1 / 5;
+/** And walking everything, for what came into sight with a deal. */
+const LATE_SHARE = 1 / 5;
 /** Failures of a whole company's means, which trying again at the usual pace would not mend. */
 const SHORT = new Set<string | undefined>(["RATE_LIMITED", "BUDGET_LOW"]);
 
@@ -93,10 +94,25 @@ const PRICE_OF_PAGE = {
 type Walked = keyof typeof PRICE_OF_PAGE;
 const WALKED: readonly Walked[] = ["ORGANIZATIONS", "PERSONS", "DEALS", "ACTIVITIES", "NOTES"];
 
-/** How far apart walks through lists are, a day at the least, where each day's share of what syncs may spend is to pay for them. */
-export function walksApartMs(lists: readonly [Walked, records: number][], share: number, allowance: number): number {
-  const prices = lists.map(([list, records]) => Math.ceil(records / PAGE_SIZE) * PRICE_OF_PAGE[list]);
-  return DAY_MS * Math.max(1, prices.reduce((sum, price) => sum + price, 0) / (share * allowance));
+type Counts = readonly [Walked, records: number][];
+
+const priceOf = (counts: Counts) =>
+  counts.reduce((sum, [list, records]) => sum + Math.ceil(records / PAGE_SIZE) * PRICE_OF_PAGE[list], 0);
+
+/** How far apart what has a price is, a day at the least, where each day's share of what syncs may spend is to pay for it. */
+const apartMs = (price: number, share: number, allowance: number) => DAY_MS * Math.max(1, price / (share * allowance));
+
+/** How far apart walks through all deals are. @param allowance what syncs may spend a day */
+export const dealsApartMs = (deals: number, allowance: number): number =>
+  apartMs(priceOf([["DEALS", deals]]), WHOLE_DEALS_SHARE, allowance);
+
+/**
+ * How far apart walks through everything are where deals go on coming late. What is gone meanwhile has a list walked twice.
+ * Never, where that leaves less than half a day to what changed: a hole that waits for the next RECONCILE is not as bad.
+ */
+export function lateApartMs(counts: Counts, allowance: number): number {
+  const price = 2 * priceOf(counts);
+  return price > allowance / 2 ? Number.POSITIVE_INFINITY : apartMs(price, LATE_SHARE, allowance);
 }
 
 /** What the company's tokens carry now. */
@@ -107,6 +123,8 @@ interface May {
   refresh: boolean;
   /** What syncs may spend a day; null where nothing is known of the company. */
   allowance: number | null;
+  /** How long after the last walk through everything the next may come for a deal that came late. */
+  lateMs: number;
 }
 
 export type SyncRefusal =
@@ -131,6 +149,9 @@ function later(code: "SYNC_TOO_SOON" | "BUDGET_LOW", retryAt: Date): Refused<Syn
 
 /** When runs are made: at each list's pace, before meetings, by request, and again where a worker died with one (decision 0014). */
 export class Schedule {
+  /** By copy, for an hour. */
+  readonly #counts = new LRUCache<number, Counts>({ max: 10_000, ttl: HOUR_MS });
+
   constructor(private readonly parts: ScheduleParts) {}
 
   /** Makes a run that somebody asked for now, through all lists. @returns its id, or why there is none */
@@ -193,7 +214,8 @@ export class Schedule {
     const ask = await this.#dealsOfMeetingsWait(copy);
     const allowance = view?.allowance ?? null;
     // A run that asks looks at the balance as well.
-    const may = { read: shortUntil === null && !ask, ask, refresh: noMeetingsUntil === null, allowance };
+    const lateMs = await this.#lateMs(copy, allowance);
+    const may = { read: shortUntil === null && !ask, ask, refresh: noMeetingsUntil === null, allowance, lateMs };
     await scope.transaction(async (scope) => {
       const present = await lockConnection(scope);
       if (present.state !== "CONNECTED" || present.copyId !== copyId || (await rows.hasOpenRun(scope))) return;
@@ -238,13 +260,13 @@ export class Schedule {
 
   /** Makes the run that is due, through the lists that are. @returns whether there was anything to make it for */
   async #make(copy: CopyScope, may: May): Promise<boolean> {
-    const { clock, intervalMs } = this.parts;
+    const { clock, intervalMs, reconcileIntervalMs } = this.parts;
     const now = clock();
     const known = await rows.readPaces(copy);
     const isAsked =
       may.read && may.allowance !== null && (await this.#askForWholeDeals(copy, known, may.allowance, now));
     const lists = isAsked ? await rows.readPaces(copy) : known;
-    const kind = may.read ? await this.#dueKind(copy, lists, may.allowance, now) : "INCREMENTAL";
+    const kind = may.read ? plan.dueKind(lists, now, reconcileIntervalMs, may.lateMs) : "INCREMENTAL";
     const pace = { intervalMs, nextMeetingAt: await rows.nextMeetingAt(copy, now) };
     const due = may.read ? plan.dueLists(lists, now, pace) : [];
     const meetings = may.refresh ? await rows.meetingsToRefresh(copy, now) : [];
@@ -260,21 +282,24 @@ export class Schedule {
     return true;
   }
 
-  /** What all lists cost is counted only where they would be walked: they may hold a million records. */
-  async #dueKind(copy: CopyScope, lists: plan.Lists, allowance: number | null, now: Date): Promise<SyncKind> {
-    const { reconcileIntervalMs } = this.parts;
-    const kind = plan.dueKind(lists, now, reconcileIntervalMs);
-    if (kind === "INCREMENTAL" || allowance === null) return kind;
-    const soonerMs = walksApartMs(await rows.countRecords(copy, WALKED), SOONER_SHARE, allowance);
-    return plan.dueKind(lists, now, reconcileIntervalMs, soonerMs);
+  /** Counted where it matters, and before the connection is locked: there may be a million records. */
+  async #lateMs(copy: CopyScope, allowance: number | null): Promise<number> {
+    const { clock, reconcileIntervalMs } = this.parts;
+    const kindAt = (lists: plan.Lists, lateMs?: number) => plan.dueKind(lists, clock(), reconcileIntervalMs, lateMs);
+    const lists = await rows.readPaces(copy);
+    // With or without it the next run is the same.
+    if (allowance === null || kindAt(lists, DAY_MS) === kindAt(lists)) return Number.POSITIVE_INFINITY;
+    const counts = this.#counts.get(copy.copyId) ?? (await rows.countRecords(copy, WALKED));
+    this.#counts.set(copy.copyId, counts);
+    return lateApartMs(counts, allowance);
   }
 
   /** Not every change of a deal is told as one: how many take part in it is seen by walking them all. @returns whether it is time */
   async #askForWholeDeals(copy: CopyScope, lists: plan.Lists, allowance: number, now: Date): Promise<boolean> {
     const wholeAt = lists.get("DEALS")?.wholeAt;
     if (!wholeAt || plan.ageOf(wholeAt, now) < DAY_MS) return false;
-    const apartMs = walksApartMs(await rows.countRecords(copy, ["DEALS"]), WHOLE_DEALS_SHARE, allowance);
-    if (plan.ageOf(wholeAt, now) < apartMs) return false;
+    const [[, deals] = ["DEALS", 0]] = await rows.countRecords(copy, ["DEALS"]);
+    if (plan.ageOf(wholeAt, now) < dealsApartMs(deals, allowance)) return false;
     await askWhole(copy, ["DEALS"], false);
     return true;
   }

@@ -6,7 +6,7 @@ import { oneAhead } from "../platform/work";
 import { count, inRun, judged, type RunContext } from "./commit";
 import { isListFailure, keepAside } from "./failures";
 import { beginAbsence, countAbsence, isMuch, removeUnseen, seen } from "./gone";
-import { knowFields, LISTS, type ListResource, noteUnknown, noteUnknownNames, storable } from "./lists";
+import { knowFields, LISTS, type ListResource, noteUnknownNames, readUnknown, storable } from "./lists";
 import {
   endPass,
   type ListState,
@@ -166,8 +166,10 @@ async function commitPage(
     const changed = page.records.filter(({ id }) => isChanged.has(id));
     await noteUnknownNames(copy, resource, changed, state);
     if (pass.kind === "CHANGES" && ids.length > 0) {
-      const named = await noteUnknown(copy, resource, ids);
-      if (named.length > 0) await insertSteps(copy, run.runId, run.kind, named);
+      const unknown = await readUnknown(copy, resource, ids);
+      state.unknown.push(...unknown);
+      const named = new Set(unknown.map((one) => one.named));
+      if (named.size > 0) await insertSteps(copy, run.runId, run.kind, [...named]);
     }
     const rejected = page.rejected.length;
     const fetched = page.records.length + rejected;

@@ -11,7 +11,7 @@ import {
 import type * as crm from "../crm/parsing/records";
 import { type CopyScope } from "../database/database";
 import { rowsOfEach } from "../database/rows";
-import { type Synced, type UpsertOptions, upsertPage, type WrittenRow } from "../database/upsert";
+import { jsonRows, type Synced, type UpsertOptions, upsertPage, type WrittenRow } from "../database/upsert";
 import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import { DealRow } from "../entities/deal";
 import { ActivityRow, NOTE_UPSERT, NoteRow, noteRow, OrganizationRow, PersonRow } from "../entities/records";
@@ -203,9 +203,10 @@ export const writeDeals: Writer<crm.CrmDeal> = (page) => {
     );
     const came = new Set(written.rows.flatMap(({ id, told }) => (told === "NEW" ? [id] : [])));
     await giveSnoozes(copy, [...came]);
-    await noteLack(
+    await noteLate(
       copy,
-      kept.filter(({ id }) => came.has(id)).flatMap(({ addTime }) => addTime ?? []),
+      kept.filter(({ id }) => came.has(id)),
+      now,
     );
     await writeChanges(copy, [...written.rows.flatMap(changesOf), ...cleared], now);
     return written;
@@ -245,15 +246,21 @@ async function giveSnoozes({ tenantId, copyId, rows }: CopyScope, dealIds: reado
 }
 
 /**
- * A deal that comes a day or more after it could have been read was out of sight. So may its notes, activities and people be
- * that are in sight by now, and none of them is told as a change.
+ * A deal that comes a day or more after it could have been read, and was readable, was out of sight. So may its notes, activities
+ * and people have been that are in sight by now, and none of them is told as a change.
  */
-async function noteLack({ tenantId, copyId, rows }: CopyScope, addTimes: readonly string[]): Promise<void> {
-  if (addTimes.length === 0) return;
+async function noteLate(
+  { tenantId, copyId, rows }: CopyScope,
+  deals: readonly crm.CrmDeal[],
+  now: Date,
+): Promise<void> {
+  if (deals.length === 0) return;
   await rows(
-    `UPDATE sync_list SET may_lack = true WHERE tenant_id = $1 AND copy_id = $2 AND resource = 'DEALS' AND NOT may_lack
-       AND watermark > (SELECT min(at) FROM unnest($3::timestamptz[]) AS came (at)) + interval '1 day'`,
-    [tenantId, copyId, addTimes],
+    `UPDATE sync_list l SET late_at = $4 WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.resource = 'DEALS' AND EXISTS (
+       SELECT 1 FROM jsonb_to_recordset($3::jsonb) AS r (id bigint, "addTime" timestamptz)
+       WHERE r."addTime" < l.watermark - interval '1 day' AND NOT EXISTS (SELECT 1 FROM rejected_record x
+         WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.resource = 'DEALS' AND x.record_key = r.id::text))`,
+    [tenantId, copyId, jsonRows(deals.map(({ id, addTime }) => ({ id, addTime }))), now],
   );
 }
 

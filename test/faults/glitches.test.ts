@@ -123,12 +123,12 @@ test.each(["own", "nothing"] as const)(
     expect(await world.sync(AS)).toMatchObject({ state: "SUCCEEDED", gaps: [] });
     expect(await held()).toEqual(visibleIds(simulator, world.userId));
     await world.isExact(AS);
-    const mayLack = () => world.database.query("SELECT 1 FROM sync_list WHERE may_lack");
-    expect(await mayLack()).not.toEqual([]);
+    const muchGone = () => world.database.query("SELECT 1 FROM sync_list WHERE much_gone");
+    expect(await muchGone()).not.toEqual([]);
     simulator.control.narrow(world.userId, "everything");
     expect((await world.sync(AS, "RECONCILE")).state).toBe("SUCCEEDED");
     expect(await held()).toEqual(before);
-    expect(await mayLack()).toEqual([]);
+    expect(await muchGone()).toEqual([]);
   },
 );
 
@@ -143,8 +143,8 @@ test("that much was gone is known where its removal takes several turns", async 
   simulator.control.fail({ match: LISTS.PERSONS.path, where, with: turnEnds });
   expect(await world.sync(AS)).toMatchObject({ state: "SUCCEEDED", gaps: [] });
   expect(await held()).toEqual(visibleIds(simulator, world.userId));
-  const mayLack = "SELECT 1 FROM sync_list WHERE may_lack AND resource = 'PERSONS'";
-  expect(await world.database.query(mayLack)).not.toEqual([]);
+  const muchGone = "SELECT 1 FROM sync_list WHERE much_gone AND resource = 'PERSONS'";
+  expect(await world.database.query(muchGone)).not.toEqual([]);
   simulator.control.narrow(world.userId, "everything");
   await world.sync(AS, "RECONCILE");
 });

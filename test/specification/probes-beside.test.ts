@@ -3,6 +3,12 @@ import { dataOf } from "../support/stories";
 
 const { simulator, database, service, clock, passMinutes, sync, metAs, held, probes } = useProbedWorld();
 
+const oddly = (id: number, members: object) => ({
+  status: 200,
+  contentType: "application/json",
+  body: JSON.stringify({ success: true, data: [{ id, ...members }], additional_data: { next_cursor: null } }),
+});
+
 // Seen red with: activities left out of the looks; each deal's planned ones asked for, however many; done ones asked for too.
 test("what was planned for a matched deal, and is deleted in the CRM, is no next step within a day and ten minutes", async () => {
   const as = { tenant: "planned" };
@@ -49,14 +55,9 @@ test("what could not be read is there within a day of its being mended, though n
   const world = await metAs(as);
   const activity = simulator.control.add("activity", { subject: "Odd", type: "call", deal_id: world.deal, done: true });
   const organization = simulator.control.add("organization", { name: "Odd" });
-  const odd = (id: number, members: object) => ({
-    status: 200,
-    contentType: "application/json",
-    body: JSON.stringify({ success: true, data: [{ id, ...members }], additional_data: { next_cursor: null } }),
-  });
   const ends = [
-    simulator.control.fail({ match: "/api/v2/activities", with: odd(activity, { done: "perhaps" }) }),
-    simulator.control.fail({ match: "/api/v2/organizations", with: odd(organization, { name: 7 }) }),
+    simulator.control.fail({ match: "/api/v2/activities", with: oddly(activity, { done: "perhaps" }) }),
+    simulator.control.fail({ match: "/api/v2/organizations", with: oddly(organization, { name: 7 }) }),
   ];
   passMinutes(10);
   await sync(as);
@@ -78,9 +79,7 @@ test("what could not be read is there within a day of its being mended, though n
 test("what could not be read, and is deleted in the CRM, is no gap any more", async () => {
   const as = { tenant: "unread and gone" };
   await metAs(as);
-  const body = { success: true, data: [{ id: 900_001, done: "perhaps" }], additional_data: { next_cursor: null } };
-  const answer = { status: 200, contentType: "application/json", body: JSON.stringify(body) };
-  const end = simulator.control.fail({ match: "/api/v2/activities", with: answer });
+  const end = simulator.control.fail({ match: "/api/v2/activities", with: oddly(900_001, { done: "perhaps" }) });
   passMinutes(10);
   await sync(as);
   end();
@@ -123,4 +122,58 @@ test("a pipeline or stage that is deleted in the CRM is gone with the next run t
   await sync(as);
   expect([await held("pipeline", pipeline, "stages"), await held("stage", stage, "stages")]).toEqual([0, 0]);
   expect([await heldIn("pipeline"), await heldIn("stage")]).toEqual(before.map((count) => count - 1));
+});
+
+// Seen red with: it first in each turn, which had no time for anything else, hundreds of times over.
+test("what could not be read and is slow by its id too keeps no matched record from being asked for, nor the run from its end", async () => {
+  const as = { tenant: "slow" };
+  await metAs(as);
+  const organization = simulator.control.add("organization", { name: "Odd" });
+  const end = simulator.control.fail({ match: "/api/v2/organizations", with: oddly(organization, { name: 7 }) });
+  passMinutes(10);
+  await sync(as);
+  end();
+  passMinutes(A_DAY);
+  const isSlow = (query: Readonly<Record<string, string>>) => {
+    if (query.ids === String(organization)) passMinutes(0.3);
+    return query.ids === String(organization);
+  };
+  simulator.control.fail({ match: "/api/v2/organizations", where: isSlow, with: { status: 504, body: "late" } });
+  await sync(as);
+  expect(probes().filter(({ query }) => query.ids === String(organization))).toHaveLength(1);
+  expect(probes().map(({ path }) => path)).toContain("/api/v2/deals");
+});
+
+// Seen red with: a day until the next look.
+test("planned activities that could not be asked for are asked for again within hours, as matched records are", async () => {
+  const as = { tenant: "plans fail" };
+  const { deal } = await metAs(as);
+  simulator.control.add("activity", { subject: "Call", type: "call", deal_id: deal, due_date: "2099-01-01" });
+  passMinutes(10);
+  await sync(as);
+  passMinutes(A_DAY);
+  const end = simulator.control.fail({ match: "/api/v2/activities", with: { status: 503, body: "" } });
+  await sync(as);
+  end();
+  passMinutes(5 * 60);
+  await sync(as);
+  expect(probes().map(({ path }) => path)).toContain("/api/v2/activities");
+});
+
+// Seen red with: all lists walked again by each such deal.
+test("a deal that could not be read, and can be, did not come late", async () => {
+  const as = { tenant: "mended deal" };
+  await metAs(as);
+  const deal = simulator.control.add("deal", { title: "Odd", status: "open" });
+  const where = ({ ids }: Readonly<Record<string, string>>) => !ids || ids === String(deal);
+  const end = simulator.control.fail({ match: "/api/v2/deals", where, with: oddly(deal, { title: 7 }) });
+  for (const minutes of [10, A_DAY, A_DAY]) {
+    passMinutes(minutes);
+    await sync(as);
+  }
+  end();
+  passMinutes(A_DAY);
+  await sync(as);
+  expect(await held("deal", deal, "mended deal")).toBe(1);
+  expect(await database.query("SELECT 1 FROM sync_list WHERE late_at IS NOT NULL")).toEqual([]);
 });

@@ -9,7 +9,7 @@ import { type CopyScope, Database, type TenantScope } from "../../src/database/d
 import type { DealRow } from "../../src/entities/deal";
 import type { SyncResource } from "../../src/entities/sync-run";
 import type { HeldCopy } from "../../src/sync/commit";
-import { noteUnknown } from "../../src/sync/lists";
+import { readUnknown } from "../../src/sync/lists";
 import { nextDeals } from "../../src/sync/participant-queue";
 import { type ClaimedRun, extendLease } from "../../src/sync/runs";
 import { writeActivities, writeDeals, writePersons } from "../../src/sync/writers";
@@ -200,7 +200,7 @@ test.each<[string, (copy: HeldCopy, now: Date) => Promise<unknown>, string]>([
   ["writes deals", writeDeals(deals(1), 0), DUE],
   ["writes deals with nobody", writeDeals(deals(0), 0), ALONE],
   ["writes activities", writeActivities(activities, 0), DUE],
-  ["asks what deals name", (copy) => noteUnknown(copy, "DEALS", page), DUE],
+  ["asks what deals name", (copy) => readUnknown(copy, "DEALS", page), DUE],
 ])("a page that %s reads its own rows, however little is known of the tables", async (_what, work, first) => {
   const held = { hasMatchedDeals: true, keepsOut: false };
   const read = await readBy((copy) => work({ ...copy, ...held }, new Date(NOW)), [first]);

@@ -48,3 +48,18 @@ test("who is on no list of users is looked for once, however often their deals c
   expect(await isKnown(joined)).toBe(true);
   expect(asked()).toBe(4);
 });
+
+// Seen red with: who is named noted as missing before anybody has looked.
+test("who is new is known with the next change where the first look failed", async () => {
+  const { control } = days.simulator;
+  const deal = control.add("deal", { title: "One" });
+  await pass(20);
+  const joined = control.add("user", { name: "Joined Later" });
+  const end = control.fail({ match: /^\/api\/v1\/users$/, with: { status: 503, body: "" } });
+  control.change("deal", deal, { owner_id: joined });
+  await pass(40);
+  end();
+  control.change("deal", deal, { title: "Two" });
+  await pass(40);
+  expect(await isKnown(joined)).toBe(true);
+});

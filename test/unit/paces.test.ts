@@ -1,7 +1,7 @@
 import { SYNC_RESOURCES, type SyncResource } from "../../src/entities/sync-run";
 import type { ListResource } from "../../src/sync/lists";
 import { dueKind, dueLists, type Lists, nextRunAt, type Pace, type PaceFacts } from "../../src/sync/plan";
-import { walksApartMs } from "../../src/sync/schedule";
+import { dealsApartMs } from "../../src/sync/schedule";
 
 // Seen red with: no stretch; twice the interval at most near a meeting (5,224 tokens); each of the three lists by itself;
 // nothing read along; the oldest whole read counted for a RECONCILE; a run at once where a list is never read to its end.
@@ -15,7 +15,7 @@ const ago = (minutes: number) => new Date(now.getTime() - minutes * MINUTE);
 const inMinutes = (minutes: number) => ago(-minutes);
 
 const LISTS = SYNC_RESOURCES.filter((resource): resource is ListResource => resource !== "DEAL_PARTICIPANTS");
-const NEW: PaceFacts = { readAt: now, wholeAt: now, quietReads: 0, mayLack: false, isOpen: false };
+const NEW: PaceFacts = { readAt: now, wholeAt: now, quietReads: 0, muchGone: false, lateAt: null, isOpen: false };
 const listsOf = (facts: Partial<PaceFacts>, others: Partial<Record<SyncResource, Partial<PaceFacts>>> = {}): Lists =>
   new Map(LISTS.map((list) => [list, { ...NEW, ...facts, ...others[list] }]));
 const paceOf = (pace: Partial<Pace> = {}): Pace => ({ intervalMs: INTERVAL, nextMeetingAt: null, ...pace });
@@ -153,17 +153,17 @@ test.each([
   [DAY, "RECONCILE"],
   [DAY - 1, "INCREMENTAL"],
 ])("%i ms after much was gone the schedule makes a run %s", (ms, kind) => {
-  const lists = listsOf({ wholeAt: new Date(now.getTime() - ms) }, { DEALS: { mayLack: true } });
+  const lists = listsOf({ wholeAt: new Date(now.getTime() - ms) }, { DEALS: { muchGone: true } });
   expect(dueKind(lists, now, 30 * DAY)).toBe(kind);
   expect(dueKind(lists, now, 0)).toBe("INCREMENTAL");
-  expect(dueKind(listsOf({ wholeAt: now }, { DEALS: { wholeAt: new Date(0), mayLack: true } }), now, DAY)).toBe(
+  expect(dueKind(listsOf({ wholeAt: now }, { DEALS: { wholeAt: new Date(0), muchGone: true } }), now, DAY)).toBe(
     "INCREMENTAL",
   );
 });
 
 // Seen red: all lists were walked whole each day, for as long as that one could not be read.
 test("a list of which much was gone, and that its next walk cannot read, has the others walked no more for it", () => {
-  const unread = (days: number) => ({ PERSONS: { wholeAt: ago(days * 24 * 60), mayLack: true, isOpen: true } });
+  const unread = (days: number) => ({ PERSONS: { wholeAt: ago(days * 24 * 60), muchGone: true, isOpen: true } });
   expect(dueKind(listsOf({ wholeAt: ago(25 * 60) }, unread(2)), now, 30 * DAY)).toBe("INCREMENTAL");
   expect(dueKind(listsOf({ wholeAt: ago(30 * 24 * 60) }, unread(31)), now, 30 * DAY)).toBe("RECONCILE");
 });
@@ -180,7 +180,7 @@ test.each([
   [7_500, 1],
   [100_000, 40 / 3],
 ])("%i deals are walked whole every %f days, at 7,500 tokens a day", (deals, days) => {
-  expect(walksApartMs([["DEALS", deals]], 1 / 50, 7_500) / DAY).toBeCloseTo(days, 1);
+  expect(dealsApartMs(deals, 7_500) / DAY).toBeCloseTo(days, 1);
 });
 
 const PRICES: Record<ListResource, number> = {

@@ -1,7 +1,16 @@
 import { DAY_MS } from "../../src/platform/clock";
 import { isMuch } from "../../src/sync/gone";
-import { clockOf, dueKind, type ListFacts, type PassKind, passesOf, rests, sinceOf } from "../../src/sync/plan";
-import { walksApartMs } from "../../src/sync/schedule";
+import {
+  clockOf,
+  dueKind,
+  type ListFacts,
+  type Lists,
+  type PassKind,
+  passesOf,
+  rests,
+  sinceOf,
+} from "../../src/sync/plan";
+import { lateApartMs } from "../../src/sync/schedule";
 
 // Seen red with: a watermark without overlap.
 
@@ -79,18 +88,22 @@ test.each([
   expect(isMuch({ absent, held })).toBe(much);
 });
 
-// Seen red with: one day for every size; a list of which nothing is lacking counted.
-test("where more may be shown than was read, all lists are walked as soon as a share of the days pays for that", () => {
-  const readAt = ago(3 * 24 * 60);
-  const listOf = (mayLack: boolean) =>
-    new Map([["PERSONS" as const, { readAt, wholeAt: readAt, quietReads: 0, mayLack, isOpen: false }]]);
-  const kindFor = (records: number, mayLack = true) => {
-    const counts: Parameters<typeof walksApartMs>[0] = [
+// Seen red with: one day for every size; a walk that leaves nothing to what changed; a deal that came before the last walk.
+test("where a deal came late, all lists are walked as soon as a fifth of the days pays for it twice, and half of one does", () => {
+  const wholeAt = ago(3 * 24 * 60);
+  const kindFor = (records: number, lateAt: Date | null = ago(60)) => {
+    const fact = { readAt: wholeAt, wholeAt, quietReads: 0, muchGone: false, lateAt, isOpen: false };
+    const lists: Lists = new Map([
+      ["PERSONS", fact],
+      ["DEALS", fact],
+    ]);
+    const counts: Parameters<typeof lateApartMs>[0] = [
       ["PERSONS", records],
       ["NOTES", records],
     ];
-    return dueKind(listOf(mayLack), now, 30 * DAY_MS, walksApartMs(counts, 1 / 5, 7_500));
+    return dueKind(lists, now, 30 * DAY_MS, lateApartMs(counts, 7_500));
   };
-  expect(["RECONCILE", "INCREMENTAL"]).toEqual([kindFor(70_000), kindFor(80_000)]);
-  expect(kindFor(1, false)).toBe("INCREMENTAL");
+  expect([kindFor(1), kindFor(31_000), kindFor(32_000)]).toEqual(["RECONCILE", "RECONCILE", "INCREMENTAL"]);
+  expect([kindFor(1, null), kindFor(1, ago(4 * 24 * 60))]).toEqual(["INCREMENTAL", "INCREMENTAL"]);
+  expect(lateApartMs([["PERSONS", 50_000]], 7_500) / DAY_MS).toBeCloseTo(4 / 3, 5);
 });

@@ -313,7 +313,7 @@ CREATE TABLE sync_list (
   watermark timestamptz,
   read_at timestamptz,
   whole_at timestamptz,
-  quiet_reads integer NOT NULL DEFAULT 0, may_lack boolean NOT NULL DEFAULT false, missing bigint[] NOT NULL DEFAULT '{}',
+  quiet_reads integer NOT NULL DEFAULT 0, much_gone boolean NOT NULL DEFAULT false, late_at timestamptz, missing bigint[] NOT NULL DEFAULT '{}',
   CONSTRAINT sync_list_pkey PRIMARY KEY (tenant_id, copy_id, resource)
 );
 
