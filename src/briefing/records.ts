@@ -324,7 +324,8 @@ const COLUMN: Record<MatchedEntity, string> = { DEAL: "deal_id", PERSON: "person
 
 /**
  * The latest done activities of records, newest first by when they took place: when they were due, and not after somebody
- * ticked them off. Looked at are those due since the earliest of so many that were due last; planned ones are never among them.
+ * ticked them off. Of those that were due last a few more are looked at, and no more: one ticked off years before it is due
+ * would open a whole history. Planned ones are never among them.
  */
 export function readRecentActivities(
   { tenantId, copyId, entities }: CopyScope,
@@ -338,8 +339,7 @@ export function readRecentActivities(
     ActivityRow,
     `SELECT found.*, parent.id AS parent_id FROM unnest($3::bigint[]) AS parent (id)
      CROSS JOIN LATERAL (
-       SELECT a.* ${own} AND a.happened_at >= (
-         SELECT min(l.at) FROM (SELECT ${tookPlace} AS at ${own} AND a.happened_at IS NOT NULL ORDER BY a.happened_at DESC LIMIT $4) l)
+       SELECT a.* FROM (SELECT a.* ${own} AND a.happened_at IS NOT NULL ORDER BY a.happened_at DESC, a.crm_id DESC LIMIT $4 + 10) a
        ORDER BY ${tookPlace} DESC, a.crm_id DESC LIMIT $4
      ) found`,
     [tenantId, copyId, ids, first],

@@ -1,5 +1,5 @@
 import { liveCopyId } from "../connections/connection";
-import { tellFresh } from "../connections/journal";
+import { NOT_SEEN, tellFresh } from "../connections/journal";
 import { CONNECTION_CHANGED, notify } from "../database/between-processes";
 import type { CopyScope, Database, TenantScope } from "../database/database";
 import { SyncedCopyRow } from "../entities/connection";
@@ -18,6 +18,7 @@ import {
 } from "./match-meeting";
 import { MATCHED_LISTS } from "./matching/facts";
 import { STALE_HOURS } from "./quiet/facts";
+import { isFresh } from "./quiet/read-quiet";
 
 /** Older meetings are matched again only where a record of theirs is gone, and against a copy that is new, or whole at last. */
 const REMATCH_FOR_MS = 30 * DAY_MS;
@@ -83,7 +84,7 @@ export class Rematching {
   async #begin(scope: CopyScope, copy: SyncedCopyRow): Promise<Rematch | null> {
     const due = await whatIsDue(scope, copy);
     if (!due) return null;
-    if (due.isFreshAgain) await tellFresh(scope, this.clock());
+    if (due.isFreshAgain && (await isFresh(scope, this.clock()))) await tellFresh(scope, this.clock());
     const since = due.isOfAll ? null : new Date(this.clock().getTime() - REMATCH_FOR_MS).toISOString();
     const { isWhole, isLess } = due;
     const way = { until: due.until.toISOString(), since, isWhole, isLess, done: 0, total: 0, failed: 0, place: null };
@@ -193,7 +194,7 @@ interface Due extends Pick<Rematch, "isWhole" | "isLess"> {
   until: Date;
   isChanged: boolean;
   isOfAll: boolean;
-  /** A copy that was too old to judge by is so no more, which no deal is told of. */
+  /** A copy that was too old to judge by may be so no more, which no deal is told of. */
   isFreshAgain: boolean;
 }
 
@@ -206,7 +207,7 @@ async function whatIsDue({ tenantId, rows }: TenantScope, copy: SyncedCopyRow): 
          AND l.resource = ANY ($5) AND l.watermark IS NOT NULL) AS "isWhole",
        coalesce(max(r.finished_at) FILTER (WHERE r.state = 'SUCCEEDED') - make_interval(hours => $6) > (
          SELECT max(p.finished_at) FROM sync_run p WHERE p.tenant_id = $1 AND p.copy_id = $2 AND p.state = 'SUCCEEDED'
-           AND p.finished_at <= coalesce($3, '-infinity'::timestamptz)), false) AS "isFreshAgain"
+           AND p.finished_at <= coalesce($3, '-infinity'::timestamptz)), false) OR EXISTS (SELECT 1 FROM deal_change j WHERE j.tenant_id = $1 AND j.copy_id = $2 AND j.seen_at = '${NOT_SEEN}') AS "isFreshAgain"
      FROM sync_run r LEFT JOIN sync_step s ON s.tenant_id = $1 AND s.run_id = r.id AND s.resource = ANY ($4)
      WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.finished_at > coalesce($3, '-infinity'::timestamptz)`,
     [tenantId, copy.id, copy.rematchedAt, MATTERS, MATCHED_LISTS, MAY_BE_STALE_HOURS],

@@ -196,6 +196,31 @@ test("each flip of a verdict is an entry, once: by what a sync brings, by a meet
   await forget();
 });
 
+// Seen red: it waited for a run that succeeds, which none does where a list is refused.
+test("what became of verdicts while the copy was too old is an entry also where one list is refused to the user for good", async () => {
+  await setQuiet(service, { thresholds: [{ code: "STALLED_IN_STAGE", days: 3_650 }] });
+  const { email } = quietStory();
+  await recordMeeting(service, [email], { startsAt: later(-40 * DAY_MS).toISOString() });
+  await noJobIsDue(database);
+  const allow = simulator.control.fail({ match: "/api/v2/organizations", with: { status: 403 } });
+  const failedRun = async () => {
+    aheadMs += 11 * MINUTE_MS;
+    await service.ask("mutation { requestSync { __typename } }");
+    expect(await syncEnds(service)).toMatchObject({ state: "FAILED" });
+    await noJobIsDue(database);
+  };
+  mailed();
+  await failedRun();
+  await forget();
+  aheadMs += 20 * DAY_MS;
+  await isPassed();
+  expect(await flips()).toEqual([]);
+  await failedRun();
+  expect(await flips()).toEqual(["VERDICT: ACTIVE -> QUIET"]);
+  allow();
+  await forget();
+});
+
 // Seen red: a deal with contact all along had gone quiet and recovered, on days on which each answer was UNKNOWN.
 test("what became of verdicts while the copy was too old to judge by is one entry once it is fresh, or none", async () => {
   await setQuiet(service, { thresholds: [{ code: "STALLED_IN_STAGE", days: 3_650 }] });

@@ -72,6 +72,19 @@ onOneServer.each<[string, string[], (copy: CopyScope) => Promise<unknown[]>]>([
   expect(blocks).toBeLessThan(FEW_BLOCKS);
 });
 
+// Seen red with all looked at that were due since it took place.
+onOneServer("what was ticked off years before it is due opens no history among recent activities", async () => {
+  await database.query(
+    `INSERT INTO activity (tenant_id, copy_id, crm_id, subject, type, deal_id, person_id, participant_ids, due_at, due_has_time, done, done_at, happened_at)
+     VALUES ($1, 1, 99999999, 'Renewal', 'call', NULL, 1, '{}', '2030-01-01Z', true, true, '2000-01-01Z', '2030-01-01Z')`,
+    [tenantId],
+  );
+  const recent = await reading(database, ["activity"], tenantId, (copy) =>
+    readRecentActivities(copy, "PERSON", [1], 5),
+  );
+  expect(recent.blocks).toBeLessThan(FEW_BLOCKS);
+});
+
 // Seen red: for each page of a sync the rows of the tenants before were gone through, and for each fifty meetings that are looked
 // at after it all matches of the tenant, all its deals, and everybody who takes part in one.
 onOneServer("what a page of a sync, and a look at a meeting after it, need is found without the rest", async () => {

@@ -270,6 +270,25 @@ test("a call on the day of the snooze that has no time ends it, unless it was ti
   expect((await shown(id)).snooze).toBeNull();
 });
 
+// Seen red: of calls without a time only that of the latest day was found, whenever it was ticked off.
+test("tomorrow's call that was ticked off before the snooze does not hide today's that was ticked off after it", async () => {
+  aheadMs += (DAY_MS - (now() % DAY_MS) + 15 * HOUR_MS) % DAY_MS;
+  const story = simulator.company.stories.noParticipants;
+  const id = await idOf(story.dealId);
+  const dayAfter = (days: number) => dayOf({ zone: ZONE, businessDays: false }, now() + days * DAY_MS);
+  const earlier = times.v2Time((now() - 5 * DAY_MS) / 1_000);
+  simulator.control.add("activity", { ...callOf(story), due_date: dayAfter(-5), marked_as_done_time: earlier });
+  simulator.control.add("activity", { ...callOf(story), due_date: dayAfter(1) });
+  aheadMs += MINUTE_MS;
+  await snooze(id, later(30 * DAY_MS));
+  await sync();
+  expect((await shown(id)).snooze).not.toBeNull();
+  aheadMs += MINUTE_MS;
+  simulator.control.add("activity", callOf(story));
+  await sync();
+  expect((await shown(id)).snooze).toBeNull();
+});
+
 // Seen red: what had been our own word ended nothing when it became the buyer's.
 test("a kind that is named two-way ends the snoozes that it has followed, and no others", async () => {
   const { noParticipants, ghosted } = simulator.company.stories;

@@ -18,7 +18,7 @@ const NO_DEAL =
 const NOBODY = `boardroom conference_room meeting.rooms.2 conf-room-berlin resource.car equipment-beamer note-taker
   acme.notetakerbot meetingbot meeting-recorder.eu no_reply dont-reply do.not.reply noreply+4711 mailer-daemon postmaster
   bounce bounces crm-owner crm-bounces crm-subscribe crm-unsubscribe listserv majordomo x@acme.groups.io x@listserv.acme.de
-  x@lists.acme.co.uk x@list.acme.com.au`;
+  x@lists.acme.co.uk x@list.acme.com.au x@lists.gmx.net x@listserv.aol.de`;
 const PEOPLE =
   "showroom resources robot notetaking reply bouncer majordomus lister x@list.de x@mygroups.io x@list.co.uk x@lists.com.au";
 // Seen red with: any of these names left out of its expression; a tag taken for a part of the name; a company for a list, also below co.uk.

@@ -1,5 +1,5 @@
 import type { AttendeeSide, MatchStatus, OrganizationRule, PersonRule } from "../../entities/meeting";
-import { companyDomainOf, domainOf, isRoleAddress, localPartOf, mailboxOf } from "../../platform/email-address";
+import * as mail from "../../platform/email-address";
 import { type CopyFacts, type DealFact, type DomainFact, type MeetingFact, type PersonFact, standingAt } from "./facts";
 
 /**
@@ -26,12 +26,12 @@ const LIST_OR_PERSON = /-(request|owner)$/;
 
 /** Why an address is nobody who could attend; null where it may be somebody. @param isKept a person of the CRM has exactly this one */
 function ignoredBecause(address: string, isKept: boolean): string | null {
-  const local = localPartOf(address).replace(/\+.*$/, "");
-  const domain = domainOf(address);
+  const local = mail.localPartOf(address).replace(/\+.*$/, "");
+  const domain = mail.domainOf(address);
   if (CALENDAR_DOMAIN.test(domain) || ROOM.test(local)) return "This is a room or another shared calendar.";
   if (NOTETAKERS.has(address) || NOTETAKER.test(local)) return "This is a bot that takes notes.";
   if (NO_REPLY.test(local)) return "This address sends mail only; nobody reads it.";
-  const isBelow = /^(lists?|listserv)\./.test(domain) && domain !== (companyDomainOf(address) ?? domain);
+  const isBelow = /^(lists?|listserv)\./.test(domain) && domain !== (mail.mailDomainOf(address) ?? domain);
   const isOfLists = LIST_PROVIDER.test(domain) || isBelow;
   if (isOfLists || LIST.test(local) || (LIST_OR_PERSON.test(local) && !isKept)) return "This is a mailing list.";
   return null;
@@ -63,7 +63,7 @@ function companyOf(address: string, person: PersonFact | null, domains: readonly
   if (person?.organizationId != null) {
     return found(person.organizationId, "ORGANIZATION_OF_PERSON", "The person belongs to it in the CRM.");
   }
-  const domain = companyDomainOf(address);
+  const domain = mail.companyDomainOf(address);
   if (domain === null) return none(FREE_MAIL);
   const users = domains.filter((fact) => fact.domain === domain);
   const [only, ...others] = users;
@@ -125,13 +125,13 @@ const NOT_AN_ADDRESS = nobody("IGNORED", "This is not an e-mail address.");
 /** Decision 0020: CRM users, the meeting's owner, and whoever shares the owner's company domain. */
 function oursTeller({ ownerAddress }: MeetingFact, { users }: CopyFacts) {
   const mailboxes = new Set(users.map(({ mailbox }) => mailbox));
-  const owner = ownerAddress && mailboxOf(ownerAddress);
-  const ownDomain = ownerAddress && companyDomainOf(ownerAddress);
+  const owner = ownerAddress && mail.mailboxOf(ownerAddress);
+  const ownDomain = ownerAddress && mail.companyDomainOf(ownerAddress);
   return (address: string, isIgnored: boolean): Match | null => {
-    const mailbox = mailboxOf(address);
+    const mailbox = mail.mailboxOf(address);
     if (mailbox === owner) return nobody("SELLER", "The meeting's owner.");
     if (mailboxes.has(mailbox)) return nobody("SELLER", "A user of the CRM: one of your own.");
-    if (ownDomain === null || companyDomainOf(address) !== ownDomain || isIgnored) return null;
+    if (ownDomain === null || mail.companyDomainOf(address) !== ownDomain || isIgnored) return null;
     return nobody("SELLER", "Has the same company domain as the meeting's owner: one of your own.");
   };
 }
@@ -144,11 +144,11 @@ interface Holders {
 /** Who has an address: those with exactly this one, else those whose address goes to the same mailbox. */
 function holderFinder(persons: readonly PersonFact[]): (address: string) => Holders {
   const exact = indexed(persons, (address) => address);
-  const untagged = indexed(persons, mailboxOf);
+  const untagged = indexed(persons, mail.mailboxOf);
   return (address) => {
     const same = exact.get(address);
     if (same) return { rule: "EMAIL_EXACT", persons: same };
-    return { rule: "EMAIL_WITHOUT_TAG", persons: untagged.get(mailboxOf(address)) ?? [] };
+    return { rule: "EMAIL_WITHOUT_TAG", persons: untagged.get(mail.mailboxOf(address)) ?? [] };
   };
 }
 
@@ -170,7 +170,7 @@ const SHARED = " Several people may read it, so it decides no deal by itself.";
 function matchBuyer(address: string, { rule, persons }: Holders, { startsAt }: MeetingFact, facts: CopyFacts): Match {
   const [first] = persons;
   if (!first) return nobody("BUYER", "No person in the CRM has this address.");
-  const shared = isRoleAddress(address) ? SHARED : "";
+  const shared = mail.isRoleAddress(address) ? SHARED : "";
   if (persons.length === 1) return somebody(first, rule, REASONS[rule] + shared);
   const ids = new Set(persons.map(({ crmId }) => crmId));
   const onOpenDeal = new Set(
@@ -210,7 +210,7 @@ export type Attending = AttendeeMatch & { mailbox: string };
 export const attendingOf = ({ attendees }: MeetingFact, matches: readonly AttendeeMatch[]): Attending[] =>
   matches.flatMap((match, index) => {
     const address = attendees[index]?.address;
-    return address ? [{ ...match, mailbox: mailboxOf(address) }] : [];
+    return address ? [{ ...match, mailbox: mail.mailboxOf(address) }] : [];
   });
 
 /** Whether the deal is of an attendee, or of the attendee's company: whenever it was open, whatever else could be meant. */

@@ -93,6 +93,9 @@ const KNOWN_AT = `CASE WHEN ${HAPPENED_ON} IS NULL THEN ${HAPPENED_AT} ELSE coal
 /** SQL: such a day that began in some zones before the deal was added and in others after it: of each the earliest is found. */
 const DAY_OF_ADDING = `CASE WHEN a.day BETWEEN d.add_time - ${HALF_A_DAY} AND d.add_time + ${EARLIEST_BEGIN} THEN a.day END`;
 
+/** SQL: such a day on which a snooze may have begun, or the one beside it: of each the one that was ticked off last is found. */
+const DAY_OF_SNOOZE = `CASE WHEN a.day BETWEEN d.snoozed_at - ${LAST_END_OF_DAY} AND d.snoozed_at + ${LAST_END_OF_DAY} THEN a.day END`;
+
 /** With nobody outside they speak of our house alone, and only the latest is ever looked at. Most are not ours. */
 const LATEST_NOTE = `SELECT ARRAY[${ms("n.add_time")}, -n.crm_id] FROM note n
   WHERE n.tenant_id = $1 AND n.copy_id = $2 AND n.deal_id BETWEEN d.crm_id AND d.crm_id AND NOT ${isOurNote("n")}
@@ -119,7 +122,7 @@ const endsOf = (
   FROM (SELECT a.type, a.crm_id, ${HAPPENED_ON} AS day, ${HAPPENED_AT} AS at, ${KNOWN_AT} AS known_at,
           coalesce(a.person_id = ANY (people.ids) OR a.participant_ids && people.ids, false) AS with_person
         FROM ${rowsOf("activity", "deal_id", "d.crm_id")} a WHERE ${happened}) a
-  GROUP BY a.type, a.with_person, a.day IS NULL, ${DAY_OF_ADDING}
+  GROUP BY a.type, a.with_person, a.day IS NULL, ${DAY_OF_ADDING}, ${DAY_OF_SNOOZE}
   UNION ALL
   SELECT 'NOTE', NULL, false, (${LATEST_NOTE}), NULL`;
 /** The latest, and the earliest since the deal was added, of those that count alike. */

@@ -6,7 +6,7 @@ import { gathered, type Ids, listOf, ms, NamedIds, rowsOfEach, type Shape } from
 import type { Standards } from "../../entities/silence";
 import { DEAL, DEAL_COLUMNS, FOUND, FOUND_BY_DEAL, keptOf, OUR_WRITES } from "./fact-rows";
 import type { CopyFacts, DealFacts } from "./facts";
-import { byStandards, rulesOf, STANDARD } from "./rules";
+import { byStandards, isStale, rulesOf, STANDARD } from "./rules";
 import { type Judging, READING } from "./silence-rows";
 import { contactsOf, type OfOthers, type OurWrite, plannedOf, updatedByOthers } from "./situation";
 import type { TakenPhase } from "./verdict";
@@ -23,6 +23,9 @@ export async function readFreshness({ tenantId, copyId, rows }: CopyScope): Prom
   const [found] = await rows<{ lists: ListState[] }>(`SELECT ${LISTS} AS lists`, [tenantId, copyId], { lists: "json" });
   return { readAt: oldestOf(found?.lists ?? [], CONTACT_LISTS) };
 }
+
+/** Whether a copy may be judged by. */
+export const isFresh = async (copy: CopyScope, now: Date) => !isStale(await readFreshness(copy), now.getTime());
 
 /** By stage the days after which the CRM shows a deal in it as rotting. */
 export async function readRotting({ tenantId, copyId, rows }: CopyScope): Promise<Standards["rotting"]> {
