@@ -109,7 +109,10 @@ test("a draft is gone once its note is written, and so it is in the browser's st
   await noteForm(page).form.getByText("Written", { exact: true }).waitFor();
   await page.reload();
   expect(await shown()).toBe("");
-  expect(await page.evaluate("JSON.stringify([{ ...localStorage }, { ...sessionStorage }])")).toBe("[{},{}]");
+  // Of the note there is a mark, for other tabs that may have its text.
+  expect(await page.evaluate("JSON.stringify([{ ...localStorage }, { ...sessionStorage }])")).toMatch(
+    /^\[\{"written:[^{]*\{(?!.*spring).*\},\{\}\]$/,
+  );
 });
 
 test("two tabs of one meeting keep their own text, and what one has written is not lost to the other", async () => {

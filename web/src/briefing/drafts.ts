@@ -3,29 +3,28 @@ import { OF_BROWSER, OF_TAB, readFrom, removeFrom, type Store, writeTo } from ".
 /** Characters: a note has 60,000 at most, and a browser keeps some five million of a site. */
 const LONGEST_DRAFT = 120_000;
 
-interface Draft {
+export interface Draft {
   text: string;
   /** When it was typed, in milliseconds. */
   at: number;
 }
 
 /** In front of the browser's stores, which may be forbidden or full: then a reload forgets, and going around in the page does not. */
-const typed = new Map<string, string>();
+const typed = new Map<string, Draft>();
 
 /** What was typed and not sent: in this tab, else in the tab that was typed in last. */
-export function keptDraft(slot: string): string {
-  return typed.get(slot) ?? (draftIn(OF_TAB, slot) ?? draftIn(OF_BROWSER, slot))?.text ?? "";
+export function keptDraft(slot: string): Draft {
+  return typed.get(slot) ?? draftIn(OF_TAB, slot) ?? draftIn(OF_BROWSER, slot) ?? { text: "", at: 0 };
 }
 
 /** @returns whether it is there after a reload */
-export function keepDraft(slot: string, text: string): boolean {
-  if (text === "") {
-    dropDraft(slot, keptDraft(slot));
+export function keepDraft(slot: string, draft: Draft): boolean {
+  if (draft.text === "") {
+    dropDraft(slot, keptDraft(slot).text);
     return true;
   }
-  typed.set(slot, text);
-  if (text.length > LONGEST_DRAFT) return false;
-  const draft: Draft = { text, at: Date.now() };
+  typed.set(slot, draft);
+  if (draft.text.length > LONGEST_DRAFT) return false;
   return [OF_TAB, OF_BROWSER].map((store) => writeTo(store, slot, draft)).includes(true);
 }
 

@@ -1,3 +1,4 @@
+import type { Draft } from "./drafts";
 import { OF_BROWSER, OF_TAB, readFrom, removeFrom, slotsIn, writeTo } from "./stores";
 import type { Target } from "./targets";
 
@@ -14,6 +15,9 @@ export interface SentNote {
   isOver?: boolean;
 }
 
+/** Before the slot of a note that was written: a kind of its own, so that many of them push out none that is not settled. */
+const WRITTEN = "written:";
+
 /** By slot, in front of the browser's stores, which may be forbidden or full: then a reload forgets. */
 const notes = new Map<string, SentNote>();
 
@@ -21,13 +25,23 @@ const notes = new Map<string, SentNote>();
 export const keptNote = (slot: string): SentNote | null => notes.get(slot) ?? asNote(readFrom(OF_TAB, slot));
 
 /**
- * What any tab has sent of the text that is shown in this one; else what was given back. The tab may be gone without its
- * answer, and its text stands in the next one: with a key of its own it would be a second note.
+ * What any tab has sent of the text that is shown in this one, or has written of it since it was typed; else what was given
+ * back. The tab may be gone without its answer, and this one may have slept or shown another page while it was written: the
+ * text still stands here, and with a key of its own it would be a second note. The same words typed later are meant as one.
  */
-export function noteElsewhere(slot: string, shown: string): SentNote | null {
-  const sent = slotsIn(OF_BROWSER, slot).map((one) => asNote(readFrom(OF_BROWSER, one)));
-  return sent.find((note) => note?.content === shown) ?? sent.find((note) => note?.isOver) ?? null;
+export function noteElsewhere(slot: string, { text, at }: Draft): SentNote | null {
+  const sent = notesIn(slot);
+  const written = notesIn(WRITTEN + slot).find((note) => note.content === markOf(text) && note.at > at);
+  return (
+    sent.find((note) => note.content === text) ??
+    (written ? { ...written, content: text } : null) ??
+    sent.find((note) => note.isOver) ??
+    null
+  );
 }
+
+const notesIn = (prefix: string): SentNote[] =>
+  slotsIn(OF_BROWSER, prefix).flatMap((one) => asNote(readFrom(OF_BROWSER, one)) ?? []);
 
 /** Before it is sent. For all tabs each has a slot of its own: no note is forgotten for another that was sent beside it. */
 export function keepNote(slot: string, note: SentNote): void {
@@ -47,6 +61,24 @@ export function dropNote(slot: string, key: string): void {
   if (keptNote(slot)?.key !== key) return;
   notes.delete(slot);
   removeFrom(OF_TAB, slot);
+}
+
+/** The first tab that learns of it says when: one that wakes later would take what was typed since for the same note. */
+export function dropWritten(slot: string, note: SentNote): void {
+  dropNote(slot, note.key);
+  const written: SentNote = { ...note, content: markOf(note.content), at: Date.now() };
+  const itsSlot = WRITTEN + slot + note.key;
+  if (!readFrom(OF_BROWSER, itsSlot)) writeTo(OF_BROWSER, itsSlot, written);
+}
+
+/** In place of the text, of which nothing is kept once it is written. */
+function markOf(text: string): string {
+  let [one, two] = [text.length, 0x9e3779b9];
+  for (let at = 0; at < text.length; at += 1) {
+    one = Math.imul(one ^ text.charCodeAt(at), 0x01000193);
+    two = Math.imul(two ^ text.charCodeAt(at), 0x5bd1e995) ^ (one >>> 15);
+  }
+  return [text.length, one, two].join();
 }
 
 /** Tells of each note that another tab sends, and that it gives back. @returns what ends it */

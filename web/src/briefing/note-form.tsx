@@ -31,10 +31,12 @@ interface NoteFormProps {
  */
 export function NoteForm({ meetingId, slot, sentSlot, targets, matched, author, onChange }: NoteFormProps) {
   const [outcome, setOutcome] = useState<Outcome | null>(null);
-  const draft = useDraft(slot, keptNote(sentSlot)?.content);
-  const { sending, ...sender } = useSending(sentSlot, meetingId, draft.text, (settled) => {
+  const kept = keptNote(sentSlot);
+  const draft = useDraft(slot, kept && { text: kept.content, at: kept.at });
+  const { sending, ...sender } = useSending(sentSlot, meetingId, draft, (settled) => {
     setOutcome(settled);
-    if (settled?.is === "WRITTEN" && !settled.isMixed) draft.drop(settled.note.content);
+    // What stays is there on purpose from here on, so it is newer than what was written.
+    if (settled?.is === "WRITTEN") settled.isMixed ? draft.type(draft.text) : draft.drop(settled.note.content);
     onChange();
   });
   const [chosen, choose] = useState<Target | null>(null);
@@ -51,7 +53,7 @@ export function NoteForm({ meetingId, slot, sentSlot, targets, matched, author, 
     setOutcome(null);
     showPreview(false);
     if (sending) sender.sendAgain();
-    else if (target) sender.send(target, draft.text);
+    else if (target) sender.send(target);
   };
   const unlock = (give: () => void) => {
     // From here on the browser keeps it as a draft alone.

@@ -6,10 +6,11 @@ import type { Viewer } from "./targets";
 
 /** What was typed before the CRM was disconnected: it waits for the next connect, and can be copied meanwhile. */
 export function NoteKept({ viewer, meetingId }: { viewer: Viewer; meetingId: string }) {
-  const text = keptDraft(draftSlot(viewer, meetingId, "note"));
+  const draft = keptDraft(draftSlot(viewer, meetingId, "note"));
+  const { text } = draft;
   if (text.trim() === "") return null;
   const slot = sentSlot(viewer, meetingId);
-  const isSent = [keptNote(slot), noteElsewhere(slot, text)].some((note) => note?.content === text);
+  const isSent = [keptNote(slot), noteElsewhere(slot, draft)].some((note) => note?.content === text);
   return (
     <Card title="Your note is kept">
       <p className="muted">

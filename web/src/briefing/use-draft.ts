@@ -1,8 +1,7 @@
 import { useEffect, useState } from "react";
-import { dropDraft, keepDraft, keptDraft } from "./drafts";
+import { type Draft, dropDraft, keepDraft, keptDraft } from "./drafts";
 
-export interface DraftText {
-  text: string;
+export interface DraftText extends Draft {
   /** Whether it is there after a reload, wherever the person goes. */
   isKept: boolean;
   type(text: string): void;
@@ -12,22 +11,23 @@ export interface DraftText {
 
 /**
  * Text that is typed for a slot, as long as it is neither sent nor cleared.
- * @param sent what was sent and is not settled yet: it stands in the form until it is; empty where nothing was
+ * @param sent what was sent and is not settled yet: it stands in the form until it is; its text is empty where only a key is kept
  */
-export function useDraft(slot: string, sent?: string): DraftText {
-  const [text, setText] = useState(() => sent || keptDraft(slot));
+export function useDraft(slot: string, sent?: Draft | null): DraftText {
+  const [draft, setDraft] = useState(() => (sent?.text ? sent : keptDraft(slot)));
   const [isKept, setKept] = useState(true);
   useWarning(!isKept);
   return {
-    text,
+    ...draft,
     isKept,
-    type: (typed) => {
-      setText(typed);
+    type: (text) => {
+      const typed = { text, at: Date.now() };
+      setDraft(typed);
       setKept(keepDraft(slot, typed));
     },
     drop: (written) => {
       dropDraft(slot, written);
-      setText("");
+      setDraft({ text: "", at: 0 });
       setKept(true);
     },
   };

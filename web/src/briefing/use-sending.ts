@@ -6,7 +6,17 @@ import {
   WriteNoteDocument,
   type WriteNoteMutation,
 } from "../api/operations.generated";
-import { dropNote, keepHere, keepNote, keptNote, noteElsewhere, onNoteElsewhere, type SentNote } from "./kept-notes";
+import type { Draft } from "./drafts";
+import {
+  dropNote,
+  dropWritten,
+  keepHere,
+  keepNote,
+  keptNote,
+  noteElsewhere,
+  onNoteElsewhere,
+  type SentNote,
+} from "./kept-notes";
 import type { Target } from "./targets";
 
 /**
@@ -46,15 +56,10 @@ const OUT_OF_SIGHT_MS = 600_000;
  * Sends a note so that a lost answer never makes a second one: the same key until it is settled, and in between nothing
  * but looks by that key. It survives a reload, and its tab: another one with the same text takes it for its own.
  * @param slot whose note, and of which meeting
- * @param shown the text of the form
+ * @param shown what stands in the form
  * @param onChange told of an outcome, and with null of a receipt that is not settled yet
  */
-export function useSending(
-  slot: string,
-  meetingId: string,
-  shown: string,
-  onChange: (outcome: Outcome | null) => void,
-) {
+export function useSending(slot: string, meetingId: string, shown: Draft, onChange: (outcome: Outcome | null) => void) {
   const client = useClient();
   const [begun] = useState(() => begunBefore(slot, shown));
   const [sending, setSending] = useState(() => (begun && !begun.isOver ? unanswered(begun) : null));
@@ -68,7 +73,8 @@ export function useSending(
     if (outcome) {
       const isOpen = outcome.is === "REFUSED" && (isLost || note.isMixed);
       setOpenKey(isOpen ? note.key : null);
-      if (!isOpen) dropNote(slot, note.key);
+      if (outcome.is === "WRITTEN") dropWritten(slot, outcome.note);
+      else if (!isOpen) dropNote(slot, note.key);
       else if (keptNote(slot)?.key === note.key) keepNote(slot, over(note));
     }
     onChange(outcome);
@@ -92,7 +98,7 @@ export function useSending(
     setSending(unanswered(note));
   };
   useNotesElsewhere(slot, (other) => {
-    if (!sending && !other.isOver && other.content === shown) adopt(other);
+    if (!sending && !other.isOver && other.content === shown.text) adopt(other);
     // Its text was given back there: another one may be written with this key.
     if (sending?.note.key === other.key && (other.isOver || other.isMixed))
       setSending({ ...sending, note: { ...sending.note, isMixed: true } });
@@ -101,12 +107,12 @@ export function useSending(
   const absent = sending?.fate === "NOT_RECEIVED" ? sending : null;
   return {
     sending,
-    send: (target: Target, content: string) => {
+    send: (target: Target) => {
       // The page may have slept while another tab sent it, and was told of nothing.
-      const other = isPosting.current ? null : noteElsewhere(slot, content);
+      const other = isPosting.current ? null : noteElsewhere(slot, shown);
       if (other && !other.isOver) return adopt(other);
       return post(
-        { key: openKey ?? crypto.randomUUID(), target, content, at: Date.now(), isMixed: openKey !== null },
+        { key: openKey ?? crypto.randomUUID(), target, content: shown.text, at: Date.now(), isMixed: openKey !== null },
         false,
       );
     },
@@ -200,8 +206,8 @@ const unanswered = (note: SentNote): Sending => ({ note, fate: "NOT_KNOWN", isLo
 
 const over = (note: SentNote): SentNote => ({ ...note, content: "", isOver: true });
 
-/** What this tab has sent and not settled; else what any other has, of the text that is shown. */
-function begunBefore(slot: string, shown: string): SentNote | null {
+/** What this tab has sent and not settled; else what any other has, of what is shown. */
+function begunBefore(slot: string, shown: Draft): SentNote | null {
   const own = keptNote(slot);
   if (own && !own.isOver) return own;
   const other = noteElsewhere(slot, shown);
