@@ -40,6 +40,14 @@ export function noteElsewhere(slot: string, { text, at }: Draft): SentNote | nul
   );
 }
 
+/** Whether another tab may have sent another text with this note's key. */
+export function isMixedElsewhere(slot: string, { key, content }: SentNote): boolean {
+  const sent = asNote(readFrom(OF_BROWSER, slot + key));
+  const written = asNote(readFrom(OF_BROWSER, WRITTEN + slot + key));
+  const isThis = sent?.content === content || written?.content === markOf(content);
+  return !isThis || (sent ?? written)?.isMixed === true;
+}
+
 const notesIn = (prefix: string): SentNote[] =>
   slotsIn(OF_BROWSER, prefix).flatMap((one) => asNote(readFrom(OF_BROWSER, one)) ?? []);
 

@@ -10,6 +10,7 @@ import type { Draft } from "./drafts";
 import {
   dropNote,
   dropWritten,
+  isMixedElsewhere,
   keepHere,
   keepNote,
   keptNote,
@@ -76,6 +77,12 @@ export function useSending(slot: string, meetingId: string, shown: Draft, onChan
       if (outcome.is === "WRITTEN") dropWritten(slot, outcome.note);
       else if (!isOpen) dropNote(slot, note.key);
       else if (keptNote(slot)?.key === note.key) keepNote(slot, over(note));
+      // What ended here may have been sent again in another tab meanwhile, with a new key.
+      const other = outcome.is === "WRITTEN" ? null : noteElsewhere(slot, shown);
+      if (other && !other.isOver && other.key !== note.key) {
+        adopt(other);
+        return onChange(null);
+      }
     }
     onChange(outcome);
   };
@@ -100,8 +107,10 @@ export function useSending(slot: string, meetingId: string, shown: Draft, onChan
   useNotesElsewhere(slot, (other) => {
     if (!sending && !other.isOver && other.content === shown.text) adopt(other);
     // Its text was given back there: another one may be written with this key.
-    if (sending?.note.key === other.key && (other.isOver || other.isMixed))
-      setSending({ ...sending, note: { ...sending.note, isMixed: true } });
+    if (sending?.note.key !== other.key || !(other.isOver || other.isMixed)) return;
+    const note = { ...sending.note, isMixed: true };
+    keepHere(slot, note);
+    setSending({ ...sending, note });
   });
 
   const absent = sending?.fate === "NOT_RECEIVED" ? sending : null;
@@ -111,10 +120,9 @@ export function useSending(slot: string, meetingId: string, shown: Draft, onChan
       // The page may have slept while another tab sent it, and was told of nothing.
       const other = isPosting.current ? null : noteElsewhere(slot, shown);
       if (other && !other.isOver) return adopt(other);
-      return post(
-        { key: openKey ?? crypto.randomUUID(), target, content: shown.text, at: Date.now(), isMixed: openKey !== null },
-        false,
-      );
+      const open = openKey ?? other?.key;
+      const key = open ?? crypto.randomUUID();
+      return post({ key, target, content: shown.text, at: Date.now(), isMixed: open !== undefined }, false);
     },
     /** The same key and the same input: safe however often it arrives. */
     sendAgain: () => absent && post(absent.note, true),
@@ -209,7 +217,7 @@ const over = (note: SentNote): SentNote => ({ ...note, content: "", isOver: true
 /** What this tab has sent and not settled; else what any other has, of what is shown. */
 function begunBefore(slot: string, shown: Draft): SentNote | null {
   const own = keptNote(slot);
-  if (own && !own.isOver) return own;
+  if (own && !own.isOver) return { ...own, isMixed: own.isMixed || isMixedElsewhere(slot, own) };
   const other = noteElsewhere(slot, shown);
   if (other) keepHere(slot, other);
   return other ?? own;
