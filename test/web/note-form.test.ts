@@ -1,9 +1,10 @@
 import type { Page, Route } from "playwright-core";
 import { posts } from "../support/notes";
+import { until } from "../support/stories";
 import { useStarted } from "../support/world";
 import { findings } from "./support/browser";
 import { startConnected } from "./support/product";
-import { noteForm, openNewMeeting } from "./support/steps";
+import { answerWith, noteForm, openNewMeeting } from "./support/steps";
 
 // Seen red with: the page as it was, which kept the target of its first look and made a new key with each edit;
 // and as it was when it needed the tab's store, and made a key for each of two submits.
@@ -345,3 +346,21 @@ test.each(FOR_GOOD)(
     await product.database.query("DELETE FROM note_write WHERE state = 'UNKNOWN'");
   },
 );
+
+// Seen red: what could not be read of it was taken for a record that is out of sight for good.
+test("a look that is answered in part does not unlock a note", async () => {
+  await openMeeting("singleDeal");
+  product.simulator.control.fail({ match: "/api/v1/notes", method: "POST", times: 1, with: { status: 503 } });
+  let looks = 0;
+  await answerWith(page, "query NoteByKey", ({ data }: { data: { crmWrites: { nodes: object[] } } }) => {
+    looks += 1;
+    const requestedAt = new Date(Date.now() - 11 * 60_000).toISOString();
+    const nodes = data.crmWrites.nodes.map((node) => ({ ...node, requestedAt, target: null }));
+    return { data: { crmWrites: { nodes } }, errors: [{ message: "The record could not be read." }] };
+  });
+  await text().fill("Nobody knows yet.");
+  await button().click();
+  await until("it was looked up, and again", async () => looks > 1);
+  await form().getByText(NOT_KNOWN).waitFor();
+  expect(await button("Write it again, though it may be there twice").count()).toBe(0);
+});

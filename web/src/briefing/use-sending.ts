@@ -156,9 +156,12 @@ function useLooks(key: string | null, onLook: (found: ReceiptFragment | undefine
       for (let wait = FIRST_LOOK_MS; ; wait = Math.min(wait * 2, LONGEST_PAUSE_MS)) {
         await pause(wait);
         if (isOver) return;
-        const { data } = await client.query(NoteByKeyDocument, { key }, { requestPolicy: "network-only" }).toPromise();
+        const { data, error } = await client
+          .query(NoteByKeyDocument, { key }, { requestPolicy: "network-only" })
+          .toPromise();
         if (isOver) return;
-        if (data) tell(data.crmWrites.nodes.find((write) => write.__typename === "NoteWrite"));
+        // Of an answer in part it is not known whether its record is out of sight.
+        if (data && !error) tell(data.crmWrites.nodes.find((write) => write.__typename === "NoteWrite"));
       }
     };
     look();
