@@ -1,6 +1,6 @@
 import { beginningOf, netChanges } from "../../web/src/briefing/changed";
 import { draftSlot, sentSlot, tooMany } from "../../web/src/briefing/draft-slots";
-import { asFilled, asText, settled, targetOf, unwritten } from "../../web/src/briefing/field-values";
+import { asFilled, asText, settled, targetOf, unwritten, valuesOf } from "../../web/src/briefing/field-values";
 import { withLastWord } from "../../web/src/briefing/last-word";
 import { markCounted, nearChange, sortReasons } from "../../web/src/briefing/silence";
 import { duration, found } from "../../web/src/settings/figures";
@@ -9,6 +9,8 @@ import { valueFrom } from "../../web/src/ui/field-types";
 /** What a briefing, its forms and the settings decide by themselves, without a browser. */
 
 type Reason = Parameters<typeof sortReasons>[1][number];
+type Mapping = Parameters<typeof valuesOf>[0][number];
+type Briefing = Parameters<typeof valuesOf>[2];
 type Contact = Parameters<typeof markCounted>[0][number];
 
 const SINCE = "2026-10-13T00:00:00.000Z";
@@ -172,11 +174,16 @@ describe("What is typed", () => {
     const filled = { DEAL: one, PERSON: one, ORGANIZATION: one };
     const deal = (state: "WRITTEN" | "FAILED" | "UNKNOWN") => ({ id: "1", entity: "DEAL" as const, state });
     const person = { id: "2", entity: "PERSON" as const, state: "FAILED" as const };
-    expect(unwritten(filled, [deal("WRITTEN"), person])).toEqual({ PERSON: one, ORGANIZATION: one });
-    const left = unwritten(filled, [deal("UNKNOWN"), person]);
-    expect(left).toEqual({ ...filled, DEAL: { ...one, writeId: "1" } });
+    const sent = [
+      { entity: "DEAL" as const, targetId: "d", value: "x" },
+      { entity: "PERSON" as const, targetId: "p", value: "x" },
+    ];
+    const [ofDeal, ofPerson] = sent.map(({ targetId }) => ({ ...one, targetId }));
+    expect(unwritten(filled, sent, [deal("WRITTEN"), person])).toEqual({ PERSON: ofPerson, ORGANIZATION: one });
+    const left = unwritten(filled, sent, [deal("UNKNOWN"), person]);
+    expect(left).toEqual({ DEAL: { ...ofDeal, writeId: "1" }, PERSON: ofPerson, ORGANIZATION: one });
     const later = [[], [deal("UNKNOWN")], [deal("FAILED")], [deal("WRITTEN")]].map((now) => settled(left, now).DEAL);
-    expect(later).toEqual([left.DEAL, left.DEAL, one, undefined]);
+    expect(later).toEqual([left.DEAL, left.DEAL, ofDeal, undefined]);
     expect(asFilled(asText(left))).toEqual(left);
     expect(asFilled('{"DEAL":1}')).toEqual({});
     expect(asFilled("no JSON")).toEqual({});
@@ -191,6 +198,18 @@ describe("What is typed", () => {
     expect(targetOf([a, b], undefined)).toBeNull();
     expect(targetOf([a, b], { fieldKey: "key", targetId: "b", parts: [] })).toBe(b);
     expect(targetOf([a, b], { fieldKey: "key", targetId: "gone", parts: [] })).toBeNull();
+    expect(targetOf([a], { fieldKey: "key", parts: [] })).toBe(a);
+    expect(targetOf([a], { fieldKey: "key", targetId: "gone", parts: [] })).toBeNull();
+  });
+
+  // Seen red: it was sent to the other deal.
+  test("what was filled in for one deal is not sent to another that the meeting is about by now", () => {
+    const mapping = { entity: "DEAL" as const, fieldKey: "key", fieldName: "Plan", fieldType: "varchar" };
+    const sendable = (targetId?: string) =>
+      valuesOf([mapping as Mapping], { DEAL: { fieldKey: "key", targetId, parts: ["x"] } }, {
+        deal: { id: "D2", title: "Second" },
+      } as Briefing).map((value) => value.targetId);
+    expect([sendable("D1"), sendable("D2"), sendable()]).toEqual([[], ["D2"], ["D2"]]);
   });
 });
 

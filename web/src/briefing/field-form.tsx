@@ -36,8 +36,8 @@ interface FieldFormProps {
 export function FieldForm({ meetingId, slot, mappings, briefing, writes: receipts, onChange }: FieldFormProps) {
   const draft = useDraft(slot);
   const filled = asFilled(draft.text);
-  const { writing, isLocked, ...sender } = useFieldWriting(meetingId, mappings, (writes) => {
-    draft.type(asText(unwritten(filled, writes)));
+  const { writing, isLocked, ...sender } = useFieldWriting(meetingId, mappings, (writes, sent) => {
+    draft.type(asText(unwritten(filled, sent, writes)));
     onChange();
   });
   const settle = useEffectEvent((known: typeof receipts) => {
@@ -110,6 +110,7 @@ function Field({ mapping, records, filled, options, isLocked, onChange }: FieldP
   const target = targetOf(records, filled);
   const parts = filled?.parts ?? [];
   const isUnknown = filled?.writeId !== undefined;
+  const [only] = records;
   if (health === "MISSING_IN_CRM") {
     return (
       <p className="small">
@@ -144,9 +145,13 @@ function Field({ mapping, records, filled, options, isLocked, onChange }: FieldP
             </option>
           ))}
         </select>
-      ) : (
+      ) : target ? (
         <p className="small muted">
-          On the {RECORD[entity]} <bdi>{target?.name}</bdi>
+          On the {RECORD[entity]} <bdi>{target.name}</bdi>
+        </p>
+      ) : (
+        <p className="small">
+          Filled in for another {RECORD[entity]}. Only what you change here is for <bdi>{only?.name}</bdi>.
         </p>
       )}
       {filled && isUnknown && (

@@ -6,7 +6,7 @@ import type { Briefing, Target } from "./targets";
 export interface Filled {
   /** Another field may be nominated by now: what was filled in is none of that one's. */
   fieldKey: string;
-  /** Of several records the one that was chosen. */
+  /** The record that it is for; absent: not chosen yet, or the only one, whichever that is by then. */
   targetId?: string;
   parts: string[];
   /** The receipt of its sending while that is UNKNOWN: so long it is neither changed nor sent. */
@@ -20,10 +20,10 @@ export function recordsOf(entity: CrmEntity, { deal, persons, organizations }: B
   return (entity === "PERSON" ? persons : organizations).map(({ id, name }) => ({ id, name }));
 }
 
-/** Which record is meant: the only one, or the chosen one while it still belongs to the meeting. */
+/** Which record is meant: the one that it was filled in for, while it belongs to the meeting; for none, the only one. */
 export function targetOf(records: readonly Target[], filled: Filled | undefined): Target | null {
   const [only, ...others] = records;
-  if (only && others.length === 0) return only;
+  if (only && others.length === 0 && !filled?.targetId) return only;
   return records.find(({ id }) => id === filled?.targetId) ?? null;
 }
 
@@ -54,13 +54,18 @@ interface Write {
   state: WriteState;
 }
 
-/** After a report: what is left of what was sent is known by its receipt. */
-export function unwritten(filled: FilledFields, report: readonly Write[]): FilledFields {
-  const sent = report.flatMap(({ id, entity }) => {
+/** After a report: what is left of what was sent is for the record that it was sent to, and known by its receipt. */
+export function unwritten(
+  filled: FilledFields,
+  sent: readonly FieldValueInput[],
+  report: readonly Write[],
+): FilledFields {
+  const left = sent.flatMap(({ entity, targetId }) => {
     const one = filled[entity];
-    return one ? [[entity, { ...one, writeId: id }] as const] : [];
+    const receipt = report.find((write) => write.entity === entity);
+    return one && receipt ? [[entity, { ...one, targetId, writeId: receipt.id }] as const] : [];
   });
-  return settled({ ...filled, ...Object.fromEntries(sent) }, report);
+  return settled({ ...filled, ...Object.fromEntries(left) }, report);
 }
 
 /** By what is known now: what is written goes, what is not can be changed, and what may be stays as it was sent. */

@@ -49,7 +49,7 @@ const isForOthers = ({ values, fieldKeys }: Asked, mappings: Mappings): boolean 
 export function useFieldWriting(
   meetingId: string,
   mappings: Mappings,
-  onReport: (writes: readonly FieldReceiptFragment[]) => void,
+  onReport: (writes: readonly FieldReceiptFragment[], sent: readonly FieldValueInput[]) => void,
 ) {
   const client = useClient();
   const [writing, setWriting] = useState<FieldWriting | null>(null);
@@ -81,7 +81,7 @@ export function useFieldWriting(
       if (data && "writes" in data.writeFields) {
         setAsked(null);
         setWriting({ is: "DONE", writes: data.writeFields.writes });
-        return onReport(data.writeFields.writes);
+        return onReport(data.writeFields.writes, values);
       }
       if (data && "message" in data.writeFields) {
         // What was sent before the edit has arrived after all: this is written after it, as another.
