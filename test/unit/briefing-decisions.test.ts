@@ -1,6 +1,14 @@
 import { beginningOf, netChanges } from "../../web/src/briefing/changed";
 import { draftSlot, sentSlot, tooMany } from "../../web/src/briefing/draft-slots";
-import { asFilled, asText, settled, targetOf, unwritten, valuesOf } from "../../web/src/briefing/field-values";
+import {
+  asFilled,
+  asText,
+  settled,
+  targetOf,
+  unchanged,
+  unwritten,
+  valuesOf,
+} from "../../web/src/briefing/field-values";
 import { withLastWord } from "../../web/src/briefing/last-word";
 import { markCounted, nearChange, sortReasons } from "../../web/src/briefing/silence";
 import { duration, found } from "../../web/src/settings/figures";
@@ -187,6 +195,17 @@ describe("What is typed", () => {
     expect(asFilled(asText(left))).toEqual(left);
     expect(asFilled('{"DEAL":1}')).toEqual({});
     expect(asFilled("no JSON")).toEqual({});
+  });
+
+  test("a report is not about what was changed since its values were sent", () => {
+    const mapping = { entity: "DEAL", fieldKey: "key", fieldName: "Plan", fieldType: "set" } as Mapping;
+    const sent = [{ entity: "DEAL" as const, targetId: "d", value: [1, 2] }];
+    const sameAs = (now: object) =>
+      unchanged(sent, { DEAL: { fieldKey: "key", parts: ["1", "2"], ...now } }, [mapping]).length > 0;
+    expect([{}, { targetId: "d" }].map(sameAs)).toEqual([true, true]);
+    const others = [{ parts: ["1"] }, { targetId: "e" }, { fieldKey: "another" }, { writeId: "1" }];
+    expect(others.map(sameAs)).toEqual(others.map(() => false));
+    expect(unchanged(sent, {}, [mapping])).toEqual([]);
   });
 
   test("of several records one is meant where it was chosen and still belongs to the meeting", () => {

@@ -1,6 +1,6 @@
 import type { Page, Route } from "playwright-core";
 import { fieldOf, fieldsIn, heldIn, patches, setMapping, showFields } from "../support/fields";
-import { syncAgain } from "../support/stories";
+import { syncAgain, until } from "../support/stories";
 import { useStarted } from "../support/world";
 import { findings } from "./support/browser";
 import { startConnected } from "./support/product";
@@ -223,6 +223,41 @@ describe("Where the answer to a write is an error", () => {
     expect([inOther(), patches(product.simulator)]).toEqual([null, []]);
     await isTold();
   });
+});
+
+// Seen red: the report of the form that was gone emptied the one that followed it, also for a reload.
+test("what is typed while an older form's answer is on its way stays, and what was sent is known by its receipt", async () => {
+  await openWith("text", "varchar");
+  const text = () => form().getByLabel(/\(Long text\)/);
+  let deliver: () => void = () => undefined;
+  const delivered = new Promise<void>((release) => {
+    deliver = release;
+  });
+  await page.route("**/graphql", async (route) => {
+    if (!route.request().postData()?.includes("mutation WriteFields")) return route.continue();
+    const response = await route.fetch();
+    await delivered;
+    await route.fulfill({ response });
+  });
+  const reported = page.waitForResponse(
+    (answer) => answer.request().postData()?.includes("mutation WriteFields") ?? false,
+  );
+  await text().fill("Sooner");
+  await write().click();
+  await form().getByRole("button", { name: "Writing …" }).waitFor();
+  const back = page.url();
+  await page.getByRole("link", { name: "Meetings" }).first().click();
+  await page.getByRole("heading", { level: 1, name: "Meetings" }).waitFor();
+  await page.goBack();
+  expect(page.url()).toBe(back);
+  await text().fill("Later, and longer");
+  deliver();
+  await (await reported).finished();
+  await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
+  await until("it is written", async () => held("DEAL", "text") === "Sooner");
+  await page.reload();
+  await text().and(page.locator(":enabled")).waitFor();
+  expect(await text().inputValue()).toBe("Later, and longer");
 });
 
 test("a number is read as the browser's language writes it, and what is written is said before", async () => {

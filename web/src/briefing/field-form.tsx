@@ -2,6 +2,7 @@ import { useEffect, useEffectEvent } from "react";
 import type { MappingFragment, WritesQuery } from "../api/operations.generated";
 import { Button, Notice } from "../ui/parts";
 import { Problem } from "../ui/problem";
+import { keptDraft } from "./drafts";
 import { FieldInput } from "./field-input";
 import { type FieldOptions, useFieldOptions } from "./field-options";
 import { FieldResult } from "./field-result";
@@ -14,6 +15,7 @@ import {
   recordsOf,
   settled,
   targetOf,
+  unchanged,
   unwritten,
   valuesOf,
 } from "./field-values";
@@ -37,7 +39,9 @@ export function FieldForm({ meetingId, slot, mappings, briefing, writes: receipt
   const draft = useDraft(slot);
   const filled = asFilled(draft.text);
   const { writing, isLocked, ...sender } = useFieldWriting(meetingId, mappings, (writes, sent) => {
-    draft.type(asText(unwritten(filled, sent, writes)));
+    // The form may be gone by now, and another one have changed what it sent.
+    const now = asFilled(keptDraft(slot));
+    draft.type(asText(unwritten(now, unchanged(sent, now, mappings), writes)));
     onChange();
   });
   const settle = useEffectEvent((known: typeof receipts) => {

@@ -54,6 +54,20 @@ interface Write {
   state: WriteState;
 }
 
+/** Of what was sent, what stands there as it was. */
+export function unchanged(
+  sent: readonly FieldValueInput[],
+  filled: FilledFields,
+  mappings: readonly MappingFragment[],
+): FieldValueInput[] {
+  return sent.filter(({ entity, targetId, value }) => {
+    const mapping = mappings.find((one) => one.entity === entity);
+    const kept = mapping && filledOf(mapping, filled);
+    if (!kept || kept.writeId || (kept.targetId ?? targetId) !== targetId) return false;
+    return JSON.stringify(valueFrom(mapping.fieldType, kept.parts)) === JSON.stringify(value);
+  });
+}
+
 /** After a report: what is left of what was sent is for the record that it was sent to, and known by its receipt. */
 export function unwritten(
   filled: FilledFields,
