@@ -168,6 +168,8 @@ test("'No deal' is said by who has looked, and by nobody else", () => {
   expect(said({ sync: { ...sync, matching } })).toBe("Not matched yet");
   expect(said({}, { status: "PENDING" })).toBe("Not matched yet");
   expect(said({}, { status: "NEEDS_CHOICE" })).toBe(null);
+  // Its deal could not be read.
+  expect(said({}, { status: "MATCHED" })).toBe("Not known");
   expect(aboutOf({ match, cancelledAt: SINCE }, connection)).toMatchObject({
     badge: { text: "Cancelled" },
     instead: null,

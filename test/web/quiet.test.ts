@@ -235,6 +235,33 @@ test("where what the board can be narrowed by cannot be read, the filters do not
   await other.unrouteAll({ behavior: "ignoreErrors" });
 });
 
+// Seen red: the part was shown in place of the whole, and nothing was said.
+test("a board of which a part could not be read says so, and what was read whole before stays", async () => {
+  const other = await product.signIn("member");
+  const problem = other.getByRole("alert").filter({ hasText: "Not now." });
+  const ownerless = ({ data }: { data: object }) =>
+    failed(
+      "Not now.",
+      JSON.parse(JSON.stringify(data), (key, value) => (key === "owner" ? null : value)),
+    );
+  await other.goto(`${product.service.url}/quiet`);
+  const owner = rowOf(GHOSTED, other).locator("[data-name=Owner]");
+  const before = await owner.textContent();
+  await answerWith(other, "query QuietDeals", ownerless);
+  await syncAgain(product.service, product.database);
+  await problem.waitFor();
+  expect(await owner.textContent()).toBe(before);
+  await other.reload();
+  await rowOf(GHOSTED, other).waitFor();
+  await problem.waitFor();
+  expect(await owner.textContent()).not.toBe(before);
+  await other.unrouteAll({ behavior: "ignoreErrors" });
+  await problem.getByRole("button", { name: "Try again" }).click();
+  await problem.waitFor({ state: "detached" });
+  expect(await owner.textContent()).toBe(before);
+  await other.context().close();
+});
+
 test.each([
   ["ar-EG", "١٢٣٬٤٥٦٫٥"],
   ["en-IN", "12,34,567.5"],

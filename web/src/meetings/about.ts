@@ -23,6 +23,8 @@ export function aboutOf({ match, cancelledAt }: Of, { state, sync }: FreshnessFr
     const text = `${counted(candidates.length, "deal")} to choose from`;
     return { deal: null, badge: { text, tone: "warn" }, instead: null };
   }
+  // Its deal is there, and could not be read.
+  if (status === "MATCHED") return { deal: null, badge: null, instead: "Not known" };
   const isOpen = status === "PENDING" || isFirstRead(sync);
   return { deal: null, badge: null, instead: isOpen ? "Not matched yet" : "No deal" };
 }

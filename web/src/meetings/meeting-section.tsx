@@ -62,7 +62,8 @@ function Page(props: PageProps) {
   useChanges(reread);
   useMatches(reread);
   const { data: shown, error } = useKept(read.data, read.error);
-  if (!shown) return error ? <Problem error={error} again={reread} /> : <Loading what={name} />;
+  const problem = error && <Problem error={error} again={reread} />;
+  if (!shown) return problem ?? <Loading what={name} />;
   const { nodes, pageInfo } = shown.meetings;
   const { endCursor, hasNextPage } = pageInfo;
   const changed = () => {
@@ -71,10 +72,11 @@ function Page(props: PageProps) {
   };
   if (nodes.length === 0 && after === null) {
     const { at, fits } = NOTHING[name];
-    return <p className="muted">{isNarrowed ? fits : at}</p>;
+    return problem ?? <p className="muted">{isNarrowed ? fits : at}</p>;
   }
   return (
     <>
+      {problem}
       <ul className="list">
         {nodes.map((meeting) => (
           <MeetingLine
