@@ -1,9 +1,9 @@
 import type { Page } from "playwright-core";
-import { recordMeeting, until } from "../support/stories";
+import { recordMeeting, syncAgain, until } from "../support/stories";
 import { useStarted } from "../support/world";
 import { findings } from "./support/browser";
 import { startConnected } from "./support/product";
-import { focusIsKept, noteForm } from "./support/steps";
+import { answerWith, failed, focusIsKept, noteForm } from "./support/steps";
 
 const product = useStarted(startConnected);
 let meetingId = "";
@@ -31,6 +31,30 @@ test("each page has a title of its own, is read out as it comes, and takes the f
     expect(await focused(page)).toBe("main");
     await page.locator("[aria-live=polite]").filter({ hasText: title }).waitFor();
   }
+});
+
+// Seen red: "No deal", and nothing of an error; and lines of before as if they were still so.
+test("a list of which a part, or that which is newer, could not be read says so, and of no deal that it is none", async () => {
+  const reader = await product.signIn("member");
+  const line = reader.getByRole("listitem").filter({ hasText: "Walk through the proposal" });
+  const problem = reader.getByRole("region", { name: "Past" }).getByRole("alert").filter({ hasText: "Not now." });
+  const withoutDeals = (answer: object) =>
+    JSON.parse(JSON.stringify(answer), (key, value) => (key === "deal" ? null : value));
+  await answerWith(reader, "query Meetings(", ({ data }) => failed("Not now.", withoutDeals(data)));
+  await reader.goto(at("/meetings"));
+  await problem.waitFor();
+  await line.getByText("Not known", { exact: true }).waitFor();
+  expect(await line.getByText("No deal").count()).toBe(0);
+  expect(await findings(reader)).toEqual([]);
+  await reader.unrouteAll({ behavior: "ignoreErrors" });
+  await problem.getByRole("button", { name: "Try again" }).click();
+  await problem.waitFor({ state: "detached" });
+  await line.getByText("Halden Freight").waitFor();
+  await answerWith(reader, "query Meetings(", () => failed("Not now."));
+  await syncAgain(product.service, product.database);
+  await problem.waitFor();
+  await line.getByText("Halden Freight").waitFor();
+  await reader.context().close();
 });
 
 test("signing in leads back to the address that was asked for, with what is in it", async () => {
