@@ -144,7 +144,7 @@ test("where the CRM's answer is lost the page and the receipt say that it is not
   await page.getByRole("button", { name: "Write to the CRM" }).click();
   const note = card("Note to the CRM");
   await note.getByText("Not known yet").waitFor();
-  await note.getByText("the note may or may not be there").waitFor();
+  await note.getByText("the note may or may not be there").first().waitFor();
   await screenshot(page, "briefing-note-unknown", note);
   await note.getByText("We do not know yet whether the note was written").waitFor();
   expect(await page.getByRole("button", { name: "Write to the CRM" }).isEnabled()).toBe(false);

@@ -81,7 +81,7 @@ test("a product that does not answer who is signed in is not waited for without 
   const page = await product.openSignedOut();
   // Its seconds pass faster.
   await page.addInitScript(
-    "{ const { timeout } = AbortSignal; AbortSignal.timeout = (ms) => timeout.call(AbortSignal, ms / 30); }",
+    "{ const { timeout } = AbortSignal; AbortSignal.timeout = (ms) => timeout.call(AbortSignal, ms / 10); }",
   );
   let isSilent = true;
   await page.route(product.host.tokenUrl, (route) => (isSilent ? undefined : route.continue()));

@@ -40,7 +40,7 @@ export function FieldForm({ meetingId, slot, mappings, briefing, writes: receipt
   const filled = asFilled(draft.text);
   const { writing, isLocked, ...sender } = useFieldWriting(meetingId, mappings, (writes, sent) => {
     // The form may be gone by now, and another one have changed what it sent.
-    const now = asFilled(keptDraft(slot));
+    const now = asFilled(keptDraft(slot).text);
     draft.type(asText(unwritten(now, unchanged(sent, now, mappings), writes)));
     onChange();
   });
