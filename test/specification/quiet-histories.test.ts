@@ -18,18 +18,17 @@ import { connect, dataOf, noJobIsDue, recordMeeting, syncEnds } from "../support
 const DEEP = Boolean(process.env.DEEP);
 /** What a deal is judged by, as it was not seen at the look before, at an instant: there the stored verdict and the judge's. */
 const CASES = DEEP ? 20_000 : 500;
-const SYNC_AFTER = 4;
+const [SYNC_AFTER, FEW_CHANGES] = [4, 24];
 /** Within a sync, which is not to be held up by the looks. */
 const LOOK_EVERY_MS = 150;
-const FEW_CHANGES = 24;
 /** Of the deep run, which ends when it has met its cases. */
 const MOST_CHANGES = 6_000;
 const MOST_MINUTES = DEEP ? 90 : 3;
 
 /** How far the clocks of both sides are ahead. */
 let aheadMs = 0;
-const clock = () => new Date(Date.now() + aheadMs);
-const now = () => clock().getTime();
+const now = () => Date.now() + aheadMs;
+const clock = () => new Date(now());
 let simulator: Simulator;
 let database: TestDatabase;
 let service: Service;
@@ -49,10 +48,9 @@ beforeAll(async () => {
     simulator.control.change("person", id, { last_incoming_mail_time: mailed, last_outgoing_mail_time: mailed });
   }
   stage = { simulator, service, now, deals: open.map(({ id }) => id), persons: people, strangers };
-  for (const id of people) {
-    const startsAt = new Date(now() - 20 * DAY_MS).toISOString();
+  const startsAt = new Date(now() - 20 * DAY_MS).toISOString();
+  for (const id of people)
     await recordMeeting(service, [persons.get(id)?.emails[0]?.value ?? "nobody@nowhere.example"], { startsAt });
-  }
 });
 afterAll(async () => {
   await service.stop();
