@@ -324,7 +324,7 @@ const COLUMN: Record<MatchedEntity, string> = { DEAL: "deal_id", PERSON: "person
 
 /**
  * The latest done activities of records, newest first by when they took place: when they were due, and not after somebody
- * ticked them off. Of those that were due last a few more are looked at, and no more: one ticked off years before it is due
+ * ticked them off. Of those ticked off before they were due only such are looked at as are due among the last: one of years ahead
  * would open a whole history. Planned ones are never among them.
  */
 export function readRecentActivities(
@@ -339,7 +339,9 @@ export function readRecentActivities(
     ActivityRow,
     `SELECT found.*, parent.id AS parent_id FROM unnest($3::bigint[]) AS parent (id)
      CROSS JOIN LATERAL (
-       SELECT a.* FROM (SELECT a.* ${own} AND a.happened_at IS NOT NULL ORDER BY a.happened_at DESC, a.crm_id DESC LIMIT $4 + 10) a
+       SELECT a.* FROM (SELECT DISTINCT ON (a.crm_id) a.* FROM (
+         (SELECT a.* ${own} AND a.happened_at IS NOT NULL ORDER BY a.happened_at DESC LIMIT $4 + 10)
+         UNION ALL (SELECT a.* ${own} AND a.happened_at IS NOT NULL AND (${TICKED_OFF} < a.happened_at) IS NOT TRUE ORDER BY a.happened_at DESC LIMIT $4)) a) a
        ORDER BY ${tookPlace} DESC, a.crm_id DESC LIMIT $4
      ) found`,
     [tenantId, copyId, ids, first],

@@ -129,7 +129,8 @@ export class SyncEngine {
     if (!(await this.#meetings(context, lists))) return false;
     const steps = await stepsOf(context);
     const deals = steps.get("DEALS");
-    if (deals) await this.#ifAffordable(context, () => probeMatched(context, deals.state === "QUEUED"));
+    const isBegun = (steps.get("ORGANIZATIONS") ?? deals)?.state !== "QUEUED";
+    if (deals) await this.#ifAffordable(context, () => probeMatched(context, !isBegun));
     return this.#steps(context, steps, lists);
   }
 

@@ -1,6 +1,6 @@
 import { Any } from "typeorm";
 import { type CrmApi, type CrmPage, MAX_IDS } from "../crm/api";
-import { CrmError } from "../crm/errors";
+import { CrmError, type CrmFailure } from "../crm/errors";
 import { idsOf } from "../crm/parsing/page";
 import type { CopyScope } from "../database/database";
 import { rowsOf } from "../database/rows";
@@ -74,19 +74,19 @@ export async function refreshMeeting(context: RunContext, meetingId: string): Pr
   if (lanes.ending) throw lanes.ending;
 }
 
-/** An answer that fails says nothing of any record. @returns whether it did not fail */
+/** An answer that fails says nothing of any record. @returns what it failed for; null where it did not */
 async function unlessItFails(
   { logger, isStopped }: RunContext,
   { resource }: Probed,
   work: () => Promise<void>,
-): Promise<boolean> {
+): Promise<CrmFailure | null> {
   try {
     await work();
-    return true;
+    return null;
   } catch (error) {
     if (!isListFailure(error) || isStopped()) throw error;
     logger.warn({ resource, code: error.code, ...error.detail }, "matched records could not be asked for");
-    return false;
+    return error.code;
   }
 }
 
@@ -100,15 +100,20 @@ async function lookAgain(context: RunContext, probed: Probed): Promise<void> {
   }
 }
 
-/** To its end, also where the turn is over: its deals' place is behind it. @returns how many requests it took; null where one failed */
-async function lookAtPlanned(context: RunContext, api: CrmApi, dealIds: readonly number[]): Promise<number | null> {
+/** To its end, also where the turn is over: its deals' place is behind it. @returns how many requests it took, or what one failed for */
+async function lookAtPlanned(
+  context: RunContext,
+  api: CrmApi,
+  dealIds: readonly number[],
+): Promise<number | CrmFailure> {
   const { copy, clock, isStopped } = context;
   const ids = dealIds.length > 0 ? await plannedOf(copy, dealIds, clock()) : [];
   let requests = 0;
   for (let from = 0; from < ids.length && !isStopped(); from += MAX_IDS) {
     requests += 1;
     const some = ids.slice(from, from + MAX_IDS);
-    if (!(await unlessItFails(context, PLANNED, () => look(context, api, PLANNED, some)))) return null;
+    const failure = await unlessItFails(context, PLANNED, () => look(context, api, PLANNED, some));
+    if (failure) return failure;
   }
   return requests;
 }
@@ -230,6 +235,9 @@ async function countMissed(copy: CopyScope, { resource, entity }: Probed, now: D
   return count ?? { absent: 0, held: 0 };
 }
 
+/** What is refused would be so again in hours, and each time the whole part for it. */
+const isPassing = (failure: CrmFailure) => failure === "UNAVAILABLE" || failure === "UNREADABLE";
+
 /** A part of a round through the matched records, from where it stands. */
 async function probePart(context: RunContext): Promise<void> {
   const { copy, apis, clock, mustPause, isStopped } = context;
@@ -248,15 +256,18 @@ async function probePart(context: RunContext): Promise<void> {
     cursor = next?.cursor ?? null;
     if (!next) break;
     const { probed, ids } = next;
-    if (!(await unlessItFails(context, probed, () => look(context, apis.LISTS, probed, ids)))) {
-      hasFailed = true;
+    const failure = await unlessItFails(context, probed, () => look(context, apis.LISTS, probed, ids));
+    if (failure) {
+      hasFailed ||= isPassing(failure);
       cursor = endOf(probed);
     } else if (probed.entity === "DEAL" && asksPlanned) {
       const asked = await lookAtPlanned(context, apis.LISTS, ids);
-      requests += asked ?? 1;
-      asksPlanned = asked !== null;
-      hasFailed ||= !asksPlanned;
+      asksPlanned = typeof asked === "number";
+      if (typeof asked === "number") requests += asked;
+      else hasFailed ||= isPassing(asked);
     }
+    // What it was called off from has its place before it.
+    if (isStopped()) return;
     await save({ probeCursor: cursor });
   }
   const doneAt = new Date(clock().getTime() - (hasFailed ? PARTS_APART_MS - RETRY_MS : 0));

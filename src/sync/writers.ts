@@ -202,8 +202,7 @@ export const writeDeals: Writer<crm.CrmDeal> = (page) => {
       written.ids.filter((id) => alone.has(id)),
     );
     const came = new Set(written.rows.flatMap(({ id, told }) => (told === "NEW" ? [id] : [])));
-    await giveSnoozes(copy, [...came]);
-    await noteLate(
+    await comeIn(
       copy,
       kept.filter(({ id }) => came.has(id)),
       now,
@@ -230,37 +229,30 @@ function dealRow({ id, deleted, status, ...deal }: crm.CrmDeal): Synced<SaidOfDe
   };
 }
 
-/** Gives deals that have just come into the copy the snoozes that are kept of them. */
-async function giveSnoozes({ tenantId, copyId, rows }: CopyScope, dealIds: readonly number[]): Promise<void> {
-  if (dealIds.length === 0) return;
+/**
+ * Gives deals that have just come into the copy the snoozes that are kept of them. One that comes a day or more after it could
+ * have been read, and was readable, was out of sight: so may its notes, activities and people have been that are in sight by
+ * now, and none of them is told as a change. It came late.
+ */
+async function comeIn(copy: CopyScope, deals: readonly crm.CrmDeal[], now: Date): Promise<void> {
+  if (deals.length === 0) return;
+  const { tenantId, copyId, rows } = copy;
+  const ids = deals.map(({ id }) => id);
+  const came = jsonRows(deals.map(({ id, addTime }) => ({ id, addTime })));
   await rows(
     `WITH kept AS (
        DELETE FROM kept_snooze WHERE tenant_id = $1 AND deal_id = ANY ($3) AND crm_company_id = (
          SELECT s.crm_company_id FROM synced_copy s WHERE s.tenant_id = $1 AND s.id = $2)
        RETURNING deal_id, ${SNOOZE}
+     ), late AS (
+       UPDATE sync_list l SET late_at = $5 WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.resource = 'DEALS' AND EXISTS (
+         SELECT 1 FROM jsonb_to_recordset($4::jsonb) AS r (id bigint, "addTime" timestamptz)
+         WHERE r."addTime" < l.watermark - interval '1 day' AND NOT EXISTS (SELECT 1 FROM rejected_record x
+           WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.resource = 'DEALS' AND x.record_key = r.id::text))
      )
      UPDATE deal d SET (${SNOOZE}) = (kept.${SNOOZE.replaceAll(", ", ", kept.")}) FROM kept
      WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = ANY ($3) AND d.crm_id = kept.deal_id`,
-    [tenantId, copyId, dealIds],
-  );
-}
-
-/**
- * A deal that comes a day or more after it could have been read, and was readable, was out of sight. So may its notes, activities
- * and people have been that are in sight by now, and none of them is told as a change.
- */
-async function noteLate(
-  { tenantId, copyId, rows }: CopyScope,
-  deals: readonly crm.CrmDeal[],
-  now: Date,
-): Promise<void> {
-  if (deals.length === 0) return;
-  await rows(
-    `UPDATE sync_list l SET late_at = $4 WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.resource = 'DEALS' AND EXISTS (
-       SELECT 1 FROM jsonb_to_recordset($3::jsonb) AS r (id bigint, "addTime" timestamptz)
-       WHERE r."addTime" < l.watermark - interval '1 day' AND NOT EXISTS (SELECT 1 FROM rejected_record x
-         WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.resource = 'DEALS' AND x.record_key = r.id::text))`,
-    [tenantId, copyId, jsonRows(deals.map(({ id, addTime }) => ({ id, addTime }))), now],
+    [tenantId, copyId, ids, came, now],
   );
 }
 

@@ -144,20 +144,27 @@ test("what could not be read and is slow by its id too keeps no matched record f
   expect(probes().map(({ path }) => path)).toContain("/api/v2/deals");
 });
 
-// Seen red with: a day until the next look.
-test("planned activities that could not be asked for are asked for again within hours, as matched records are", async () => {
-  const as = { tenant: "plans fail" };
+// Seen red with: a day until the next look; and, for a right that is gone for good, the whole round each four hours.
+test.each([
+  ["could not be asked for are asked for again within hours, as matched records are", 503, 1],
+  ["are refused wait for the next day, and hurry no matched record", 403, 0],
+])("planned activities that %s", async (way, status, looks) => {
+  const as = { tenant: way };
   const { deal } = await metAs(as);
   simulator.control.add("activity", { subject: "Call", type: "call", deal_id: deal, due_date: "2099-01-01" });
   passMinutes(10);
   await sync(as);
   passMinutes(A_DAY);
-  const end = simulator.control.fail({ match: "/api/v2/activities", with: { status: 503, body: "" } });
+  const end = simulator.control.fail({
+    match: "/api/v2/activities",
+    with: { status, body: { success: false, error: "Simulated" } },
+  });
   await sync(as);
   end();
   passMinutes(5 * 60);
   await sync(as);
-  expect(probes().map(({ path }) => path)).toContain("/api/v2/activities");
+  for (const path of ["/api/v2/activities", "/api/v2/deals"])
+    expect(probes().filter((asked) => asked.path === path)).toHaveLength(looks);
 });
 
 // Seen red with: all lists walked again by each such deal.
