@@ -225,8 +225,11 @@ describe("Where the answer to a write is an error", () => {
   });
 });
 
-// Seen red: the report of the form that was gone emptied the one that followed it, also for a reload.
-test("what is typed while an older form's answer is on its way stays, and what was sent is known by its receipt", async () => {
+// Seen red: the report of the form that was gone emptied the one that followed it, also for a reload; and was unknown to it.
+test.each([
+  ["what is typed while an older form's answer is on its way stays", "Later, and longer"],
+  ["what an older form has written leaves the one that followed it", ""],
+])("%s, and what was sent is known by its receipt", async (_, later) => {
   await openWith("text", "varchar");
   const text = () => form().getByLabel(/\(Long text\)/);
   let deliver: () => void = () => undefined;
@@ -250,14 +253,15 @@ test("what is typed while an older form's answer is on its way stays, and what w
   await page.getByRole("heading", { level: 1, name: "Meetings" }).waitFor();
   await page.goBack();
   expect(page.url()).toBe(back);
-  await text().fill("Later, and longer");
+  if (later) await text().fill(later);
   deliver();
   await (await reported).finished();
   await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
   await until("it is written", async () => held("DEAL", "text") === "Sooner");
+  await until("the form has what is left", async () => (await text().inputValue()) === later);
   await page.reload();
   await text().and(page.locator(":enabled")).waitFor();
-  expect(await text().inputValue()).toBe("Later, and longer");
+  expect(await text().inputValue()).toBe(later);
 });
 
 test("a number is read as the browser's language writes it, and what is written is said before", async () => {

@@ -263,6 +263,82 @@ test("a note whose text was edited in another tab is not said to be written as i
   expect([await noteForm(page).text.inputValue(), new Set(keys).size, written()]).toEqual([TEXT, 1, 1]);
 });
 
+/** The first request is lost for its tab, and arrives when it is told to. */
+const lateOnes = () => {
+  const late = { arrive: async (): Promise<unknown> => undefined };
+  const first = async (route: Route) => {
+    late.arrive = () => page.request.fetch(route.request());
+    await route.abort();
+  };
+  return { late, first };
+};
+
+test("a text that was edited after it was sent is not written beside the edit by a tab that showed another page", async () => {
+  const other = await newTab();
+  await noteForm(other).text.fill(TEXT);
+  await other.getByRole("link", { name: "Meetings" }).first().click();
+  const { late, first } = lateOnes();
+  const release = await holdBack(first);
+  await noteForm(page).text.fill(TEXT);
+  await send(page);
+  release();
+  await noteForm(page).form.getByRole("button", { name: "Edit" }).click({ timeout: 60_000 });
+  await noteForm(page).text.fill("As edited.");
+  await late.arrive();
+  await noteForm(page).write.click();
+  await noteForm(page).form.getByText("One note was written, and it may be the text as it was before").waitFor();
+  await openMeeting(other, title);
+  await tryToSend(other);
+  await noteForm(other).form.getByText("One note was written, and it may be the text as it was before").waitFor();
+  expect([await noteForm(other).text.inputValue(), new Set(keys).size, written()]).toEqual([TEXT, 1, 1]);
+});
+
+test("a note that was edited in another tab while its own waits for the answer is not said to be written as it stands", async () => {
+  const other = await newTab();
+  const release = await holdBack(() => new Promise(() => undefined));
+  await noteForm(other).text.fill(TEXT);
+  await noteForm(page).text.fill(TEXT);
+  await send(page);
+  release();
+  await noteForm(other).form.getByRole("button", { name: "Edit" }).click({ timeout: 60_000 });
+  await noteForm(other).text.fill("As edited.");
+  await noteForm(other).write.click();
+  await isWritten(other);
+  const mixed = noteForm(page).form.getByText("One note was written, and it may be the text as it was before");
+  await mixed.waitFor({ timeout: 60_000 });
+  expect([await noteForm(page).text.inputValue(), new Set(keys).size, written()]).toEqual([TEXT, 1, 1]);
+});
+
+test("a note that never arrived is shown by the next tab also where another one has typed, and cleared, since", async () => {
+  const other = await newTab();
+  await noteForm(page).text.fill(TEXT);
+  await noteForm(other).text.fill("Something else.");
+  await noteForm(other).text.fill("");
+  const release = await holdBack(LOST);
+  await send(page);
+  const first = page;
+  page = await newTab();
+  await first.close();
+  release();
+  await noteForm(page).form.getByText("The service has not taken the note").waitFor({ timeout: 60_000 });
+  expect(await noteForm(page).text.inputValue()).toBe(TEXT);
+});
+
+test("where the browser keeps nothing, a note that is waited for is not called another one by whoever comes back to it", async () => {
+  const forbidden = 'Storage.prototype.setItem = () => { throw new DOMException("Full.", "QuotaExceededError"); };';
+  await page.addInitScript({ content: forbidden });
+  await page.goto(page.url());
+  await noteForm(page).text.fill(TEXT);
+  const release = await holdBack();
+  await send(page);
+  page.on("dialog", (dialog) => void dialog.accept());
+  await page.getByRole("link", { name: "Meetings" }).first().click();
+  await openMeeting(page, title);
+  release();
+  await isWritten(page);
+  expect([await noteForm(page).text.inputValue(), written()]).toEqual(["", 1]);
+});
+
 test("that the service has no receipt of a note of another day is no proof: its key is not sent again", async () => {
   const release = await holdBack(LOST);
   await noteForm(page).text.fill(TEXT);

@@ -45,7 +45,9 @@ export function FieldForm({ meetingId, slot, mappings, briefing, writes: receipt
     onChange();
   });
   const settle = useEffectEvent((known: typeof receipts) => {
-    const left = asText(settled(filled, known));
+    // As it is kept: an older form may have reported meanwhile.
+    const now = asFilled(keptDraft(slot).text);
+    const left = asText(settled(now, known));
     if (left !== asText(filled)) draft.type(left);
   });
   useEffect(() => settle(receipts), [receipts]);

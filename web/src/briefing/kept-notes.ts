@@ -11,6 +11,8 @@ export interface SentNote {
   at: number;
   /** Another text was sent with this key before, and may have arrived: the service takes one of them. */
   isMixed: boolean;
+  /** The marks of texts that were sent with this key before. */
+  before?: readonly string[];
   /** Its text was given back, but a request with its key may still arrive: only the key is kept, for the next text. */
   isOver?: boolean;
 }
@@ -26,24 +28,41 @@ export const keptNote = (slot: string): SentNote | null => notes.get(slot) ?? as
 
 /**
  * What any tab has sent of the text that is shown in this one, or has written of it since it was typed; else what was given
- * back. The tab may be gone without its answer, and this one may have slept or shown another page while it was written: the
- * text still stands here, and with a key of its own it would be a second note. The same words typed later are meant as one.
+ * back. The tab may be gone without its answer, and this one may have slept or shown another page while it was written, or
+ * edited: the text still stands here, and with a key of its own it would be a second note. The same words typed later are meant
+ * as one.
  */
 export function noteElsewhere(slot: string, { text, at }: Draft): SentNote | null {
-  const sent = notesIn(slot);
-  const written = notesIn(WRITTEN + slot).find((note) => note.content === markOf(text) && note.at > at);
+  const [sent, mark] = [notesIn(slot), markOf(text)];
+  const newer = notesIn(WRITTEN + slot).filter((note) => note.at > at);
+  const written = newer.find((note) => note.content === mark);
+  const edited = [...sent, ...newer].find((note) => !note.isOver && note.before?.includes(mark));
   return (
     sent.find((note) => note.content === text) ??
     (written ? { ...written, content: text } : null) ??
+    (edited ? { ...edited, content: text, isMixed: true } : null) ??
     sent.find((note) => note.isOver) ??
     null
   );
 }
 
+/** The last note of a slot that is not settled: where nothing was typed since, it is what stands in the form. */
+export const unsettledNote = (slot: string): SentNote | null =>
+  notesIn(slot)
+    .filter(({ isOver }) => !isOver)
+    .sort((a, b) => b.at - a.at)[0] ?? null;
+
+/** A note whose text is given back. */
+export const over = (note: SentNote): SentNote => ({ ...note, content: "", isOver: true, before: textsOf(note) });
+
+const textsOf = ({ before = [], content }: SentNote): string[] => [...new Set([...before, markOf(content)])];
+
 /** Whether another tab may have sent another text with this note's key. */
 export function isMixedElsewhere(slot: string, { key, content }: SentNote): boolean {
   const sent = asNote(readFrom(OF_BROWSER, slot + key));
   const written = asNote(readFrom(OF_BROWSER, WRITTEN + slot + key));
+  // Where a store is forbidden or full nothing is there, which says nothing.
+  if (!sent && !written) return false;
   const isThis = sent?.content === content || written?.content === markOf(content);
   return !isThis || (sent ?? written)?.isMixed === true;
 }
@@ -74,9 +93,11 @@ export function dropNote(slot: string, key: string): void {
 /** The first tab that learns of it says when: one that wakes later would take what was typed since for the same note. */
 export function dropWritten(slot: string, note: SentNote): void {
   dropNote(slot, note.key);
-  const written: SentNote = { ...note, content: markOf(note.content), at: Date.now() };
   const itsSlot = WRITTEN + slot + note.key;
-  if (!readFrom(OF_BROWSER, itsSlot)) writeTo(OF_BROWSER, itsSlot, written);
+  const known = asNote(readFrom(OF_BROWSER, itsSlot));
+  const first: SentNote = known ?? { ...note, content: markOf(note.content), at: Date.now() };
+  const written: SentNote = { ...first, before: [...new Set([...(known?.before ?? []), ...textsOf(note)])] };
+  writeTo(OF_BROWSER, itsSlot, written);
 }
 
 /** In place of the text, of which nothing is kept once it is written. */

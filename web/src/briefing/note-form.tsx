@@ -1,7 +1,8 @@
 import { lazy, Suspense, useId, useState } from "react";
 import { Part } from "../ui/part";
 import { Button, Notice } from "../ui/parts";
-import { keptNote } from "./kept-notes";
+import { keptDraft } from "./drafts";
+import { keptNote, unsettledNote } from "./kept-notes";
 import { Fate, Settled } from "./note-fate";
 import { NoteText, Where } from "./note-inputs";
 import type { Target } from "./targets";
@@ -31,7 +32,7 @@ interface NoteFormProps {
  */
 export function NoteForm({ meetingId, slot, sentSlot, targets, matched, author, onChange }: NoteFormProps) {
   const [outcome, setOutcome] = useState<Outcome | null>(null);
-  const kept = keptNote(sentSlot);
+  const [kept] = useState(() => keptNote(sentSlot) ?? (keptDraft(slot).text ? null : unsettledNote(sentSlot)));
   const draft = useDraft(slot, kept && { text: kept.content, at: kept.at });
   const { sending, ...sender } = useSending(sentSlot, meetingId, draft, (settled) => {
     setOutcome(settled);

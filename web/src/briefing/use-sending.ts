@@ -16,6 +16,7 @@ import {
   keptNote,
   noteElsewhere,
   onNoteElsewhere,
+  over,
   type SentNote,
 } from "./kept-notes";
 import type { Target } from "./targets";
@@ -96,7 +97,10 @@ export function useSending(slot: string, meetingId: string, shown: Draft, onChan
     const answered = client.mutation(WriteNoteDocument, { input }).toPromise();
     const answer = await Promise.race([answered, pause(ANSWER_WITHIN_MS)]);
     isPosting.current = false;
-    take(answer?.data ? afterAnswer(answer.data, sent, Date.now()) : lost(sent, answer?.error), sent);
+    // Another tab may have edited it meanwhile.
+    const kept = keptNote(slot);
+    const told = kept?.key === note.key && kept.isMixed ? { ...sent, note: kept } : sent;
+    take(answer?.data ? afterAnswer(answer.data, told, Date.now()) : lost(told, answer?.error), told);
   };
   const lookedUp = sending && sending.fate !== "SENT" ? sending.note.key : null;
   useLooks(lookedUp, (found) => sending && take(afterLook(found, sending, Date.now()), sending));
@@ -121,8 +125,9 @@ export function useSending(slot: string, meetingId: string, shown: Draft, onChan
       const other = isPosting.current ? null : noteElsewhere(slot, shown);
       if (other && !other.isOver) return adopt(other);
       const open = openKey ?? other?.key;
+      const { before } = [other, keptNote(slot)].find((one) => one?.key === open) ?? {};
       const key = open ?? crypto.randomUUID();
-      return post({ key, target, content: shown.text, at: Date.now(), isMixed: open !== undefined }, false);
+      return post({ key, target, content: shown.text, at: Date.now(), isMixed: open !== undefined, before }, false);
     },
     /** The same key and the same input: safe however often it arrives. */
     sendAgain: () => absent && post(absent.note, true),
@@ -214,8 +219,6 @@ const staysUnknown = ({ requestedAt, target }: ReceiptFragment, now: number): bo
 const pause = (ms: number): Promise<null> => new Promise((done) => setTimeout(done, ms, null));
 
 const unanswered = (note: SentNote): Sending => ({ note, fate: "NOT_KNOWN", isLost: true });
-
-const over = (note: SentNote): SentNote => ({ ...note, content: "", isOver: true });
 
 /** What this tab has sent and not settled; else what any other has, of what is shown. */
 function begunBefore(slot: string, shown: Draft): SentNote | null {
