@@ -129,8 +129,8 @@ export class SyncEngine {
     if (!(await this.#meetings(context, lists))) return false;
     const steps = await stepsOf(context);
     const deals = steps.get("DEALS");
-    const isBegun = (steps.get("ORGANIZATIONS") ?? deals)?.state !== "QUEUED";
-    if (deals) await this.#ifAffordable(context, () => probeMatched(context, !isBegun));
+    const { state: first } = steps.get("ORGANIZATIONS") ?? deals ?? {};
+    if (deals) await this.#ifAffordable(context, () => probeMatched(context, first === "QUEUED"));
     return this.#steps(context, steps, lists);
   }
 

@@ -262,9 +262,8 @@ async function probePart(context: RunContext): Promise<void> {
       cursor = endOf(probed);
     } else if (probed.entity === "DEAL" && asksPlanned) {
       const asked = await lookAtPlanned(context, apis.LISTS, ids);
-      asksPlanned = typeof asked === "number";
       if (typeof asked === "number") requests += asked;
-      else hasFailed ||= isPassing(asked);
+      else [asksPlanned, hasFailed] = [false, hasFailed || isPassing(asked)];
     }
     // What it was called off from has its place before it.
     if (isStopped()) return;

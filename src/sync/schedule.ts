@@ -103,8 +103,8 @@ const priceOf = (counts: Counts) =>
 const apartMs = (price: number, share: number, allowance: number) => DAY_MS * Math.max(1, price / (share * allowance));
 
 /** How far apart walks through all deals are. @param allowance what syncs may spend a day */
-export const dealsApartMs = (deals: number, allowance: number): number =>
-  apartMs(priceOf([["DEALS", deals]]), WHOLE_DEALS_SHARE, allowance);
+export const dealsApartMs = (deals: Counts, allowance: number): number =>
+  apartMs(priceOf(deals), WHOLE_DEALS_SHARE, allowance);
 
 /**
  * How far apart walks through everything are where deals go on coming late. What is gone meanwhile has a list walked twice.
@@ -298,7 +298,7 @@ export class Schedule {
   async #askForWholeDeals(copy: CopyScope, lists: plan.Lists, allowance: number, now: Date): Promise<boolean> {
     const wholeAt = lists.get("DEALS")?.wholeAt;
     if (!wholeAt || plan.ageOf(wholeAt, now) < DAY_MS) return false;
-    const [[, deals] = ["DEALS", 0]] = await rows.countRecords(copy, ["DEALS"]);
+    const deals = await rows.countRecords(copy, ["DEALS"]);
     if (plan.ageOf(wholeAt, now) < dealsApartMs(deals, allowance)) return false;
     await askWhole(copy, ["DEALS"], false);
     return true;

@@ -180,7 +180,7 @@ test.each([
   [7_500, 1],
   [100_000, 40 / 3],
 ])("%i deals are walked whole every %f days, at 7,500 tokens a day", (deals, days) => {
-  expect(dealsApartMs(deals, 7_500) / DAY).toBeCloseTo(days, 1);
+  expect(dealsApartMs([["DEALS", deals]], 7_500) / DAY).toBeCloseTo(days, 1);
 });
 
 const PRICES: Record<ListResource, number> = {

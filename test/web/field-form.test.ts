@@ -4,7 +4,7 @@ import { syncAgain, until } from "../support/stories";
 import { useStarted } from "../support/world";
 import { findings } from "./support/browser";
 import { startConnected } from "./support/product";
-import { focusIsKept, openNewMeeting } from "./support/steps";
+import { fieldForm, focusIsKept, openNewMeeting } from "./support/steps";
 
 let page: Page;
 
@@ -15,8 +15,8 @@ beforeEach(async () => {
 });
 afterEach(() => page.context().close());
 
-const form = () => page.getByRole("form", { name: "Nominated fields" });
-const write = () => form().getByRole("button", { name: "Write the fields" });
+const form = () => fieldForm(page).form;
+const write = () => fieldForm(page).write;
 const results = () => form().getByRole("status").getByRole("listitem");
 const story = () => product.simulator.company.stories.singleDeal;
 const held = (entity: "DEAL" | "PERSON", type: string) =>

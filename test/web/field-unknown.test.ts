@@ -4,7 +4,7 @@ import { fieldOf, heldIn, patches, setMapping } from "../support/fields";
 import { useStarted } from "../support/world";
 import { findings } from "./support/browser";
 import { startConnected } from "./support/product";
-import { openNewMeeting } from "./support/steps";
+import { fieldForm, openNewMeeting } from "./support/steps";
 
 // A value of which the CRM did not answer whether it holds it.
 
@@ -17,8 +17,8 @@ beforeEach(async () => {
 });
 afterEach(() => page.context().close());
 
-const form = () => page.getByRole("form", { name: "Nominated fields" });
-const write = () => form().getByRole("button", { name: "Write the fields" });
+const form = () => fieldForm(page).form;
+const write = () => fieldForm(page).write;
 const isWritten = (record: string) =>
   form()
     .getByRole("status")

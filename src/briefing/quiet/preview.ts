@@ -1,8 +1,8 @@
 import type { CopyScope } from "../../database/database";
 import type { Standards } from "../../entities/silence";
 import { type DealFacts, isSilent, type QuietRules } from "./facts";
-import { readFreshness, readKeptFacts } from "./read-quiet";
-import { byStandards, isStale, rulesOf } from "./rules";
+import { isFresh, readKeptFacts } from "./read-quiet";
+import { byStandards, rulesOf } from "./rules";
 import { snoozeEnd } from "./situation";
 import { standingAt, verdictAt } from "./verdict";
 
@@ -28,7 +28,7 @@ interface Changing {
 export async function previewQuiet(copy: CopyScope, proposed: Standards, now: Date): Promise<Preview> {
   let preview: Preview & { changing: Changing[] } = { becomeQuiet: 0, stopBeingQuiet: 0, dealIds: [], changing: [] };
   // On a stale copy all deals are UNKNOWN, by whatever standards.
-  if (isStale(await readFreshness(copy), now.getTime())) return preview;
+  if (!(await isFresh(copy, now))) return preview;
   let last: number | undefined = 0;
   while (last !== undefined) {
     const batch: Changing[] = await readOpenDeals(copy, last);

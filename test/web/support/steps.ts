@@ -31,6 +31,11 @@ export function noteForm(page: Page) {
   };
 }
 
+export function fieldForm(page: Page) {
+  const form = page.getByRole("form", { name: "Nominated fields" });
+  return { form, write: form.getByRole("button", { name: "Write the fields" }) };
+}
+
 let recorded = 0;
 
 /** Records a meeting of a story's own, so that no receipt of another one shows, and opens it. @returns its title */

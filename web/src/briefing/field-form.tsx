@@ -38,16 +38,15 @@ interface FieldFormProps {
 export function FieldForm({ meetingId, slot, mappings, briefing, writes: receipts, onChange }: FieldFormProps) {
   const draft = useDraft(slot);
   const filled = asFilled(draft.text);
+  // An older form may report into what is kept, and a newer one change it.
+  const kept = () => asFilled(keptDraft(slot).text);
   const { writing, isLocked, ...sender } = useFieldWriting(meetingId, mappings, (writes, sent) => {
-    // The form may be gone by now, and another one have changed what it sent.
-    const now = asFilled(keptDraft(slot).text);
+    const now = kept();
     draft.type(asText(unwritten(now, unchanged(sent, now, mappings), writes)));
     onChange();
   });
   const settle = useEffectEvent((known: typeof receipts) => {
-    // As it is kept: an older form may have reported meanwhile.
-    const now = asFilled(keptDraft(slot).text);
-    const left = asText(settled(now, known));
+    const left = asText(settled(kept(), known));
     if (left !== asText(filled)) draft.type(left);
   });
   useEffect(() => settle(receipts), [receipts]);
