@@ -9,7 +9,9 @@ import {
   parse,
   specifiedRules,
   type ValidationRule,
+  type VariableDefinitionNode,
   validate,
+  valueFromASTUntyped,
 } from "graphql";
 import { boundedDocument, COERCION_OPTIONS, keptDocuments, refusalOfVariables, VALIDATION_OPTIONS } from "./bounds";
 import { errorOf, withCode } from "./errors";
@@ -93,10 +95,19 @@ export class Documents {
     const size = this.#sizeOf(document, operation, given);
     if (size instanceof GraphQLError) return [size];
     if (!isValid) this.#valid.set(query, document);
-    const names = declared.map(({ variable }) => variable.name.value).filter((name) => Object.hasOwn(given, name));
-    const own = Object.fromEntries(names.map((name) => [name, given[name]]));
+    const own = Object.fromEntries(declared.flatMap((variable) => sentOrDefault(variable, given)));
     return { document, operation, operationName: operationName ?? undefined, variables: own, size };
   }
+}
+
+/** With its default as if that were sent: compiled code refuses a `T! = x` that is absent, and does not read a default's dates. */
+function sentOrDefault(
+  { variable, defaultValue }: VariableDefinitionNode,
+  given: Record<string, unknown>,
+): [name: string, value: unknown][] {
+  const name = variable.name.value;
+  if (Object.hasOwn(given, name)) return [[name, given[name]]];
+  return defaultValue ? [[name, valueFromASTUntyped(defaultValue)]] : [];
 }
 
 const SKIPPED =

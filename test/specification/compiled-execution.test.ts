@@ -48,6 +48,18 @@ const DOCUMENTS: [title: string, query: string, variables: () => object][] = [
     "query ($constructor: Int) { deals(first: $constructor) { nodes { title } } }",
     () => ({}),
   ],
+  // Seen red, these three: an internal error from the use on at which they were compiled.
+  ["a default where null is not taken", "query ($n: Int! = 2) { meetings(first: $n) { nodes { title } } }", () => ({})],
+  [
+    "such a default of an input object",
+    'query ($f: MeetingFilter! = { from: "2020-01-01T00:00:00Z" }) { meetings(first: 2, filter: $f) { nodes { title } } }',
+    () => ({}),
+  ],
+  [
+    "a date as a default",
+    'query ($since: DateTime = "2020-01-01T00:00:00Z") { deals(first: 2) { nodes { title changes(since: $since) { seenAt } } } }',
+    () => ({}),
+  ],
   // Seen red: lost from the second use on, and where they are nested the query never ended.
   ["a field by the name of what an object inherits from", "{ x: connection { __proto__: state } }", () => ({})],
   [
