@@ -3,6 +3,7 @@ import type { Standards } from "../../entities/silence";
 import { type DealFacts, isSilent, type QuietRules } from "./facts";
 import { isFresh, readKeptFacts } from "./read-quiet";
 import { byStandards, rulesOf } from "./rules";
+import { isMatched } from "./silence-rows";
 import { snoozeEnd } from "./situation";
 import { standingAt, verdictAt } from "./verdict";
 
@@ -64,9 +65,7 @@ const currencyOf = ({ currency, value }: Changing) => (value === null || currenc
 function readOpenDeals({ tenantId, copyId, rows }: CopyScope, after: number): Promise<Changing[]> {
   return rows<Changing>(
     `SELECT d.crm_id AS id, d.currency, d.value::float8 AS value FROM deal d
-     WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id > $3 AND d.status = 'open' AND EXISTS (
-       SELECT 1 FROM matched_record m
-       WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.entity = 'DEAL' AND m.crm_id = d.crm_id)
+     WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id > $3 AND d.status = 'open' AND ${isMatched("d.crm_id")}
      ORDER BY d.crm_id LIMIT ${BATCH}`,
     [tenantId, copyId, after],
     { id: "number", currency: "text", value: "number" },
