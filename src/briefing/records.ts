@@ -1,5 +1,5 @@
 import type { ObjectLiteral, ObjectType } from "typeorm";
-import type { UnreadDeal } from "../connections/completeness";
+import type { UnreadDeal, UnreadDeals } from "../connections/completeness";
 import { type CopyScope } from "../database/database";
 import { type Ids, ms, oneByOne } from "../database/rows";
 import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
@@ -165,9 +165,6 @@ export function readCandidates({ tenantId, copyId, rows }: CopyScope, meetingIds
   );
 }
 
-const IS_UNREAD = `t.crm_id AS "crmId", t.participants_due AND NOT t.participants_known AS "isDue", ${ms("t.add_time")} AS "addedAt",
-  g.gaps -> t.crm_id::text AS gap`;
-const UNREAD = { crmId: "number", isDue: "flag", addedAt: "number", gap: "json" } as const;
 /** SQL: the gaps of some deals by their ids, read by one way through their key: joined, all of a copy were gone through for each deal. */
 const gapsOf = (
   deals: string,
@@ -186,18 +183,17 @@ export interface DealLinks extends UnreadDeal {
   firstMailPersonId: number | null;
 }
 
-const FIRST_MAIL_TO = `CASE WHEN NOT (${firstMailIsToNobody("t")}) THEN t.first_mail_person_id END`;
-
 /** Asked for deals only that were found to be matched. */
 export function readDealLinks({ tenantId, copyId, rows }: CopyScope, ids: Ids): Promise<DealLinks[]> {
   return rows<DealLinks>(
-    `SELECT ${IS_UNREAD}, t.owner_id AS "ownerId", t.pipeline_id AS "pipelineId", t.stage_id AS "stageId",
+    `SELECT t.crm_id AS "crmId", t.participants_due AND NOT t.participants_known AS "isDue", ${ms("t.add_time")} AS "addedAt",
+       g.gaps -> t.crm_id::text AS gap, t.owner_id AS "ownerId", t.pipeline_id AS "pipelineId", t.stage_id AS "stageId",
        t.organization_id AS "organizationId", t.person_id AS "personId", t.first_mail_at AS "firstMailAt",
-       ${FIRST_MAIL_TO} AS "firstMailPersonId"
+       CASE WHEN NOT (${firstMailIsToNobody("t")}) THEN t.first_mail_person_id END AS "firstMailPersonId"
      FROM ${gapsOf("$3")}, deal t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = ANY ($3)`,
     [tenantId, copyId, ids],
     {
-      ...UNREAD,
+      ...{ crmId: "number", isDue: "flag", addedAt: "number", gap: "json" },
       ...{ ownerId: "number", pipelineId: "number", stageId: "number", organizationId: "number" },
       ...{ personId: "number", firstMailAt: "instant", firstMailPersonId: "number" },
     },
@@ -206,16 +202,19 @@ export function readDealLinks({ tenantId, copyId, rows }: CopyScope, ids: Ids): 
 
 const OF_ORGANIZATIONS = "deal t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.organization_id = ANY ($3)";
 
-/** Deals of organizations of which it is not known who takes part, or was last asked for in vain. */
+/** Of each organization how many of its deals: a company that collects customers may have most of the CRM's. */
 export function readUnreadDealsOf(
   { tenantId, copyId, rows }: CopyScope,
   organizationIds: Ids,
-): Promise<(UnreadDeal & OfParent)[]> {
-  return rows<UnreadDeal & OfParent>(
-    `SELECT t.organization_id AS parent_id, ${IS_UNREAD} FROM ${gapsOf(`ARRAY (SELECT t.crm_id FROM ${OF_ORGANIZATIONS})`)},
-       ${OF_ORGANIZATIONS} AND (NOT t.participants_known OR g.gaps ? t.crm_id::text)`,
+): Promise<(UnreadDeals & OfParent)[]> {
+  return rows<UnreadDeals & OfParent>(
+    `SELECT u.parent_id, u.gap ->> 0 AS code, count(*) AS count, min(coalesce((u.gap ->> 1)::bigint, u.added, 0)) AS since, min(u.gap ->> 2) AS message
+     FROM (SELECT t.organization_id AS parent_id, g.gaps -> t.crm_id::text AS gap, ${ms("t.add_time")} AS added
+       FROM ${gapsOf(`ARRAY (SELECT t.crm_id FROM ${OF_ORGANIZATIONS})`)}, ${OF_ORGANIZATIONS}
+         AND (t.participants_due AND NOT t.participants_known OR g.gaps ? t.crm_id::text)) u
+     GROUP BY u.parent_id, u.gap ->> 0`,
     [tenantId, copyId, organizationIds],
-    { ...UNREAD, ...OF_PARENT },
+    { code: "text", count: "number", since: "number", message: "text", ...OF_PARENT },
   );
 }
 

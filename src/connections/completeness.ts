@@ -80,7 +80,7 @@ export async function readUnread({ tenantId, copyId, rows }: CopyScope, of: "ALL
   return unread ?? { failed: [], unasked: [0, null] as const };
 }
 
-/** A deal of which it is not known who takes part. @property code why, where it was asked for in vain */
+/** A deal of which it may not be known who takes part. @property gap why, where it was asked for in vain */
 export interface UnreadDeal {
   crmId: number;
   isDue: boolean;
@@ -88,13 +88,12 @@ export interface UnreadDeal {
   gap: [code: GapCode, since: number, message: string] | null;
 }
 
-export function unreadOf(deals: readonly UnreadDeal[]): UnreadParticipants {
-  const each = [...new Map(deals.map((deal) => [deal.crmId, deal])).values()];
-  const unasked = each.filter(({ isDue, gap }) => isDue && !gap).map(({ addedAt }) => addedAt ?? 0);
-  return {
-    failed: each.flatMap(({ gap }) => (gap ? [[gap[0], 1, gap[1], gap[2]] as const] : [])),
-    unasked: [unasked.length, unasked.length > 0 ? Math.min(...unasked) : null],
-  };
+/** Deals of which it is not known who takes part, for one reason. @property code null: nobody asked yet */
+export interface UnreadDeals {
+  code: GapCode | null;
+  count: number;
+  since: number;
+  message: string | null;
 }
 
 /** Records of a resource that others name and that are not held. */

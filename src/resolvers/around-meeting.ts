@@ -1,7 +1,16 @@
 import { whyOutdated } from "../briefing/meeting-rows";
 import type { DealLinks, Mails } from "../briefing/records";
 import { type InteractionRow, timelineOf } from "../briefing/timeline";
-import { areAwaited, gapsOf, type NotHeld, readAsked, readUnread, unreadOf } from "../connections/completeness";
+import {
+  areAwaited,
+  gapsOf,
+  type NotHeld,
+  readAsked,
+  readUnread,
+  type UnreadDeal,
+  type UnreadDeals,
+  type UnreadParticipants,
+} from "../connections/completeness";
 import type { DealRow } from "../entities/deal";
 import type { MeetingAttendeeRow, MeetingMatchRow } from "../entities/meeting";
 import type { OrganizationRow, PersonRow } from "../entities/records";
@@ -154,7 +163,22 @@ async function unreadAround({ loaders }: OperationContext, { dealIds, organizati
     recordsOf(loaders.dealLinks, dealIds),
     Promise.all(organizationIds.map((id) => loaders.unreadDealsOf.load(id))),
   ]);
-  return unreadOf([...deals, ...ofOrganizations.flat()]);
+  const others = deals.filter(({ organizationId }) => !organizationId || !organizationIds.includes(organizationId));
+  return unreadOf([...others.flatMap(unreadOne), ...ofOrganizations.flat()]);
+}
+
+const unreadOne = ({ gap, isDue, addedAt }: UnreadDeal): UnreadDeals[] => {
+  if (gap) return [{ code: gap[0], count: 1, since: gap[1], message: gap[2] }];
+  return isDue ? [{ code: null, count: 1, since: addedAt ?? 0, message: null }] : [];
+};
+
+function unreadOf(deals: readonly UnreadDeals[]): UnreadParticipants {
+  const unasked = deals.filter(({ code }) => code === null);
+  const oldest = unasked.length > 0 ? Math.min(...unasked.map(({ since }) => since)) : null;
+  return {
+    failed: deals.flatMap(({ code, count, since, message }) => (code ? [[code, count, since, message ?? ""]] : [])),
+    unasked: [unasked.reduce((sum, { count }) => sum + count, 0), oldest],
+  };
 }
 
 /** How many of what they name are not held. */

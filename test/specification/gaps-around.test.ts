@@ -26,6 +26,33 @@ async function onlyUnasked(dealIds: readonly number[]): Promise<void> {
 }
 const unasked = (count: number) => ({ resource: "DEAL_PARTICIPANTS", code: "NOT_READ_YET", count });
 
+// Seen red: counted for the meeting, and once more for the company.
+test("a deal of the meeting that is its company's too is said once, beside others of the company, each for its reason", async () => {
+  const { singleDeal } = simulator.company.stories;
+  const [own] = await database.query<{ company: number }>(
+    "SELECT organization_id AS company FROM deal WHERE crm_id = $1",
+    [singleDeal.dealId],
+  );
+  const others = await database.query<{ id: number }>(
+    "SELECT crm_id AS id FROM deal WHERE organization_id <> $1 ORDER BY crm_id DESC LIMIT 3",
+    [own?.company],
+  );
+  const [failed = 0, ...unread] = others.map(({ id }) => id);
+  await database.query("UPDATE deal SET organization_id = $1, person_id = NULL WHERE crm_id = ANY ($2)", [
+    own?.company,
+    [failed, ...unread],
+  ]);
+  await onlyUnasked([singleDeal.dealId, failed, ...unread]);
+  await database.query(
+    "INSERT INTO data_gap SELECT tenant_id, copy_id, 'DEAL_PARTICIPANTS', crm_id, 'CRM_UNAVAILABLE', '', now() FROM deal WHERE crm_id = $1",
+    [failed],
+  );
+  const gaps = await gapsWith([singleDeal.email]);
+  expect(gaps).toContainEqual(unasked(3));
+  expect(gaps).toContainEqual({ resource: "DEAL_PARTICIPANTS", code: "CRM_UNAVAILABLE", count: 1 });
+  await database.query("DELETE FROM data_gap WHERE crm_id = $1", [failed]);
+});
+
 test("where two persons could be meant and no deal is known, any deal that was not asked yet may be one of theirs", async () => {
   const { sharedAddress, singleDeal } = simulator.company.stories;
   await onlyUnasked([singleDeal.dealId]);

@@ -3,7 +3,14 @@ import { readFields } from "../../src/briefing/fields";
 import { findBereft } from "../../src/briefing/match-meeting";
 import { readMeetings, readPreviousMeetings } from "../../src/briefing/meeting-rows";
 import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
-import { readDealLinks, readOpenDealsOf, readPersonsOf, readSetup, readStagesOf } from "../../src/briefing/records";
+import {
+  readDealLinks,
+  readOpenDealsOf,
+  readPersonsOf,
+  readSetup,
+  readStagesOf,
+  readUnreadDealsOf,
+} from "../../src/briefing/records";
 import { readNextActivities } from "../../src/briefing/timeline";
 import { readCopyState } from "../../src/connections/completeness";
 import { type CopyScope, Database } from "../../src/database/database";
@@ -87,6 +94,7 @@ onOneServer.each<[what: string, count: number, most: number, read: (copy: CopySc
     (copy) => readPreviousMeetings(copy, [meetingId], new Date()),
   ],
   ["why it is not known who takes part in deals", 3, 70, (copy) => readDealLinks(copy, [1, 2, 3])],
+  ["of how many of a company's deals that is not known", 1, 10_000, (copy) => readUnreadDealsOf(copy, [1])],
   ["the matched persons of an organization", 1, 200, (copy) => readPersonsOf(copy, [1], 5)],
   ["the matched deals of an organization", 1, 200, (copy) => readOpenDealsOf(copy, "ORGANIZATION", [1], 5)],
   ["the matched deals of a person", 1, 200, (copy) => readOpenDealsOf(copy, "PERSON", [1], 5)],
