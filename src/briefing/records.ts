@@ -183,13 +183,15 @@ export interface DealLinks extends UnreadDeal {
   firstMailPersonId: number | null;
 }
 
+const FIRST_MAIL_TO = `CASE WHEN NOT (${firstMailIsToNobody("t")}) THEN t.first_mail_person_id END`;
+
 /** Asked for deals only that were found to be matched. */
 export function readDealLinks({ tenantId, copyId, rows }: CopyScope, ids: Ids): Promise<DealLinks[]> {
   return rows<DealLinks>(
     `SELECT t.crm_id AS "crmId", t.participants_due AND NOT t.participants_known AS "isDue", ${ms("t.add_time")} AS "addedAt",
        g.gaps -> t.crm_id::text AS gap, t.owner_id AS "ownerId", t.pipeline_id AS "pipelineId", t.stage_id AS "stageId",
        t.organization_id AS "organizationId", t.person_id AS "personId", t.first_mail_at AS "firstMailAt",
-       CASE WHEN NOT (${firstMailIsToNobody("t")}) THEN t.first_mail_person_id END AS "firstMailPersonId"
+       ${FIRST_MAIL_TO} AS "firstMailPersonId"
      FROM ${gapsOf("$3")}, deal t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.crm_id = ANY ($3)`,
     [tenantId, copyId, ids],
     {
@@ -203,10 +205,7 @@ export function readDealLinks({ tenantId, copyId, rows }: CopyScope, ids: Ids): 
 const OF_ORGANIZATIONS = "deal t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.organization_id = ANY ($3)";
 
 /** Of each organization how many of its deals: a company that collects customers may have most of the CRM's. */
-export function readUnreadDealsOf(
-  { tenantId, copyId, rows }: CopyScope,
-  organizationIds: Ids,
-): Promise<(UnreadDeals & OfParent)[]> {
+export function readUnreadDealsOf({ tenantId, copyId, rows }: CopyScope, organizationIds: Ids) {
   return rows<UnreadDeals & OfParent>(
     `SELECT u.parent_id, u.gap ->> 0 AS code, count(*) AS count, min(coalesce((u.gap ->> 1)::bigint, u.added, 0)) AS since, min(u.gap ->> 2) AS message
      FROM (SELECT t.organization_id AS parent_id, g.gaps -> t.crm_id::text AS gap, ${ms("t.add_time")} AS added
