@@ -15,7 +15,7 @@ import { judgeMatched } from "./quiet/stored-silence";
 
 /** A meeting as it is matched: itself and who attends. */
 export interface MatchableMeeting {
-  row: Pick<MeetingRow, "id" | "startsAt" | "ownerEmail" | "cancelledAt">;
+  row: Pick<MeetingRow, "id" | "startsAt" | "endsAt" | "ownerEmail" | "cancelledAt">;
   attendees: readonly AttendeeInput[];
 }
 
@@ -138,7 +138,7 @@ async function findMatches(
       const before = isFree ? null : (was?.lastDeal ?? null);
       const isHeld = kept !== null && !held.dropsChoice && (kept.isThere || kept.written === null);
       const isUnknown = meeting.row.cancelledAt !== null || copy === null || copy.unread.length > 0 || isHeld;
-      const fingerprint = fingerprintOf(fact, copyId, found);
+      const fingerprint = fingerprintOf(meeting.row, copyId, found);
       return { meeting, copyId, match: found, fingerprint, was, before, isUnknown };
     });
   });
@@ -153,12 +153,12 @@ function factOf({ row, attendees }: MatchableMeeting): MeetingFact {
   };
 }
 
-/** With when it begins: whoever shows a meeting is told where it was moved. */
+/** With when it begins and ends: whoever shows a meeting, or what counts from its end, is told where it was moved. */
 const fingerprintOf = (
-  { startsAt }: MeetingFact,
+  { startsAt, endsAt }: MatchableMeeting["row"],
   copyId: number | null,
   { attendees, deal, readable, keptFor }: Match,
-) => hash("sha256", JSON.stringify([startsAt, copyId, attendees, deal, readable, keptFor]), "base64url");
+) => hash("sha256", JSON.stringify([startsAt, endsAt, copyId, attendees, deal, readable, keptFor]), "base64url");
 
 async function storeAttendees({ tenantId, rows }: TenantScope, found: readonly FoundMatch[]): Promise<void> {
   const stored = found.flatMap(({ meeting, match: { attendees } }) =>

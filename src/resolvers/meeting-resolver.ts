@@ -159,7 +159,7 @@ export class MeetingResolver {
 
   @Subscription(() => Meeting, {
     description:
-      "A meeting whose match or begin has changed, once for each change; waits for the first. Those of a copy that is new are told as a whole by connectionStatusChanged.",
+      "A meeting whose match, begin or end has changed, once for each change; waits for the first. Those of a copy that is new are told as a whole by connectionStatusChanged.",
     subscribe: ({ context }: { context: EventContext }) =>
       context.changesOf(MEETING_MATCHED, (reads, id) => reads.loaders.meeting.load(id)),
   })

@@ -108,7 +108,7 @@ onOneServer("what a page of a sync, and a look at a meeting after it, need is fo
   });
   expect(page.found?.hasMatchedDeals).toBe(true);
   expect(page.blocks).toBeLessThan(FEW_BLOCKS);
-  const row = { id: meetingId, startsAt: new Date(), ownerEmail: "", cancelledAt: null };
+  const row = { id: meetingId, startsAt: new Date(), endsAt: null, ownerEmail: "", cancelledAt: null };
   const meeting = { row, attendees: [{ email: "p1@buyer.example", name: null }] };
   const tables = ["meeting_match", "deal_participant", "deal", "person", "person_address", "activity", "organization"];
   const look = await reading(database, tables, tenantId, (copy) => findOutdated(copy, [meeting]));

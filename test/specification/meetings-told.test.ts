@@ -43,7 +43,9 @@ test("each meeting whose match changes is told once, to every process and to nob
   await recordMeeting(service, [singleDeal.email], { externalId: "b", startsAt, title: "Renamed" });
   // Seen red: a page with its briefing open went on with the old hour.
   const moved = { externalId: "b", startsAt: new Date(Date.parse(startsAt) + 3_600_000).toISOString() };
-  for (let times = 0; times < 2; times += 1) await recordMeeting(service, [singleDeal.email], moved);
+  // Its end is when it counts as contact.
+  const longer = { ...moved, endsAt: new Date(Date.parse(startsAt) + 7_200_000).toISOString() };
+  for (const input of [moved, moved, longer, longer]) await recordMeeting(service, [singleDeal.email], input);
   const inputs = ["c", "d", "e"].map((externalId) => ({
     externalId,
     title: externalId,
@@ -58,6 +60,7 @@ test("each meeting whose match changes is told once, to every process and to nob
     const told = toldOf(watching);
     expect(told.filter((one) => one.startsWith("a ")).length).toBe(4);
     expect(told.filter((one) => !one.startsWith("a ")).sort()).toEqual([
+      "b ONLY_CANDIDATE",
       "b ONLY_CANDIDATE",
       "b ONLY_CANDIDATE",
       "c NONE",

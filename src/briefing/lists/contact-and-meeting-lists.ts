@@ -186,11 +186,11 @@ export async function readMeetingsSince(
   limit: number,
 ): Promise<MatchableMeeting[]> {
   const found = await scope.rows<MatchableMeeting["row"]>(
-    `SELECT id, starts_at AS "startsAt", owner_email AS "ownerEmail", cancelled_at AS "cancelledAt" FROM meeting
+    `SELECT id, starts_at AS "startsAt", ends_at AS "endsAt", owner_email AS "ownerEmail", cancelled_at AS "cancelledAt" FROM meeting
      WHERE tenant_id = $1 AND starts_at > coalesce($2, '-infinity'::timestamptz) AND ($3::timestamptz IS NULL OR (starts_at, id) < ($3, $4::uuid))
      ORDER BY starts_at DESC, id DESC LIMIT $5`,
     [scope.tenantId, since, before?.startsAt ?? null, before?.id ?? null, limit],
-    { id: "text", startsAt: "instant", ownerEmail: "text", cancelledAt: "instant" },
+    { id: "text", startsAt: "instant", endsAt: "instant", ownerEmail: "text", cancelledAt: "instant" },
   );
   const attendees = await readAttendees(
     scope,
