@@ -7,13 +7,15 @@ import { isOurNote } from "./notes";
 import { EARLIEST_BEGIN, HAPPENED_AT, HAPPENED_ON, LAST_END_OF_DAY, ZONE } from "./quiet/fact-rows";
 import type { ContactKind } from "./quiet/facts";
 import { calendarIn } from "./quiet/rules";
-import { beginOf, contactAt, isAhead } from "./quiet/situation";
+import { beginOf, isAhead, momentOf } from "./quiet/situation";
 import { type Mails, OF_PARENT, type OfParent, readableBy } from "./records";
 
 /** A contact with a buyer. The person may be one who is not readable. */
 export interface InteractionRow {
   kind: ContactKind | "MEETING";
   at: Date;
+  /** Midnight in UTC of the day that begins then in the zone, where the CRM has no time of it. */
+  day: Date | null;
   personId: number | null;
   activityId: number | null;
 }
@@ -107,7 +109,7 @@ export async function readContacts(
   first: number,
   now: Date,
 ): Promise<(Contact & { parent_id: string })[]> {
-  const found = await rows<Contact & { parent_id: string; day: Date | null; zone: string | null }>(
+  const found = await rows<Contact & { parent_id: string; zone: string | null }>(
     `WITH around (parent_id, entity, id) AS MATERIALIZED (${aroundOf(meetingIds)}),
        contact (entity, id, kind, at, day, person_id, crm_id, meeting_id) AS MATERIALIZED (
          ${CONTACTS})
@@ -124,14 +126,16 @@ export async function readContacts(
     },
   );
   return found.map(({ day, zone, ...contact }) => {
-    const at = contactAt({ at: contact.at.getTime(), day: day?.getTime() }, calendarIn(zone));
-    return { ...contact, at: new Date(at) };
+    const moment = momentOf({ at: contact.at.getTime(), day: day?.getTime() }, calendarIn(zone));
+    return { ...contact, at: new Date(moment.at), day: moment.day === null ? null : new Date(moment.day) };
   });
 }
 
 /** A mail hangs on its person. */
 function mail(kind: ContactKind, at: Date | null, crmId: number | null): Contact[] {
-  return at && crmId !== null ? [{ kind, at, crmId, personId: crmId, activityId: null, meetingId: null }] : [];
+  return at && crmId !== null
+    ? [{ kind, at, day: null, crmId, personId: crmId, activityId: null, meetingId: null }]
+    : [];
 }
 
 /** What is known of the contacts around a meeting. */

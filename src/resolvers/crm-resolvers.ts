@@ -31,8 +31,8 @@ export class PipelineResolver {
 @Resolver(() => Activity)
 export class ActivityResolver {
   @FieldResolver()
-  dueDay(@Root() { dueAt, dueHasTime }: ActivityRow): string | null {
-    return dueAt && !dueHasTime ? dueAt.toISOString().slice(0, 10) : null;
+  dueDay(@Root() { dueAt, dueHasTime }: ActivityRow): Date | null {
+    return dueHasTime ? null : dueAt;
   }
 
   @FieldResolver(() => CrmUser, {

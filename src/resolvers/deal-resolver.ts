@@ -162,7 +162,8 @@ export class DealResolver {
     if (!last) return null;
     const activityId = last.kind === "ACTIVITY" ? last.crmId : null;
     const personId = await personOf(last, loaders);
-    return { kind: last.kind, at: new Date(last.at), activityId, personId };
+    const day = last.day === null ? null : new Date(last.day);
+    return { kind: last.kind, at: new Date(last.at), day, activityId, personId };
   }
 }
 

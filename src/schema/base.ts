@@ -52,7 +52,8 @@ export const DateTimeScalar = new GraphQLScalarType<Date, string>({
 export const DateScalar = new GraphQLScalarType({
   name: "Date",
   description: "A calendar day, YYYY-MM-DD.",
-  serialize: String,
+  /** A `Date` is the day's midnight in UTC. */
+  serialize: (value) => (value instanceof Date ? value.toISOString().slice(0, 10) : String(value)),
 });
 
 const DECIMAL = /^-?\d{1,20}(\.\d{1,10})?$/;

@@ -28,7 +28,7 @@ export class Activity extends Node {
     nullable: true,
     description: "The day on which it is due, where the CRM has no time of it: that day is no instant. Else null.",
   })
-  dueDay!: string | null;
+  dueDay!: Date | null;
 
   @Field(() => Date, { nullable: true, description: "When it was marked as done." })
   doneAt!: Date | null;

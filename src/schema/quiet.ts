@@ -1,7 +1,7 @@
 import { ArgsType, Field, ID, Int } from "type-graphql";
 import type { QuietReasonCode, QuietVerdict } from "../briefing/quiet/facts";
 import type { InteractionRow } from "../briefing/timeline";
-import { apiEnum, ObjectType } from "./base";
+import { apiEnum, DateScalar, ObjectType } from "./base";
 import { Text } from "./refusal";
 
 export const QuietVerdictEnum = apiEnum<QuietVerdict>(
@@ -48,8 +48,19 @@ export class Interaction {
   @Field(() => InteractionKindEnum, { description: "What it was." })
   kind!: InteractionRow["kind"];
 
-  @Field(() => Date, { description: "A meeting counts at its end." })
+  @Field(() => Date, {
+    description:
+      "A meeting counts at its end; an activity that has a `day` from when that begins in `QuietSettings.timeZone`.",
+  })
   at!: Date;
+
+  @Field(() => DateScalar, {
+    nullable: true,
+    description:
+      "The day of an activity of which the CRM has no time: show it in place of `at`, which may lie on another day where its " +
+      "reader is. Null for all others, and for one that was ticked off before its day, at that instant.",
+  })
+  day!: Date | null;
 }
 
 @ObjectType({ description: "One thing that speaks for a verdict." })
@@ -63,6 +74,13 @@ export class QuietReason {
       "From when its days are counted, of CLOSE_DATE_PUSHED when the first move was seen; null where it has none or it is not known.",
   })
   since!: Date | null;
+
+  @Field(() => DateScalar, {
+    nullable: true,
+    description:
+      "Where `since` is the begin of the day of a contact without a time: that day, as `Interaction.day` has it.",
+  })
+  sinceDay!: Date | null;
 
   @Field(() => Int, { nullable: true, description: "After so many days it holds; null where time does not decide." })
   thresholdDays!: number | null;
@@ -89,6 +107,12 @@ export class QuietSignal {
       "the deal's adding; else null.",
   })
   quietSince!: Date | null;
+
+  @Field(() => DateScalar, {
+    nullable: true,
+    description: "Where that contact has a day and no time: that day, as `Interaction.day` has it.",
+  })
+  quietSinceDay!: Date | null;
 
   @Field(() => Int, { nullable: true, description: "Whole days from quietSince to judgedAt." })
   quietDays!: number | null;

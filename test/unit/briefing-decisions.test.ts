@@ -26,10 +26,11 @@ const HENRIK = { id: "henrik", name: "Henrik" };
 const reason = (code: Reason["code"], evidence: Reason["evidence"] = []): Reason => ({
   code,
   since: SINCE,
+  sinceDay: null,
   message: code,
   evidence,
 });
-const mail = (kind: Contact["kind"], at: string): Contact => ({ kind, at, person: HENRIK, activity: null });
+const mail = (kind: Contact["kind"], at: string): Contact => ({ kind, at, day: null, person: HENRIK, activity: null });
 const BUYER = { __typename: "Person", ...HENRIK, lastIncomingMailAt: SINCE } as const;
 
 describe("Silence", () => {
@@ -127,13 +128,13 @@ test("who was heard of last comes first, by mail or by what they took part in", 
     emails: [],
     organization: null,
   });
-  const call = { id: "1", subject: "Call", type: "call" };
-  const timeline = [{ kind: "ACTIVITY" as const, at: "2026-11-03", person: { id: "c", name: "c" }, activity: call }];
+  const [activity, day] = [{ id: "1", subject: "Call", type: "call" }, "2026-11-04"];
+  const timeline = [{ kind: "ACTIVITY" as const, at: "2026-11-03", day, person: { id: "c", name: "c" }, activity }];
   const people = [person("a", null), person("b", "2026-11-02"), person("c", "2026-11-01")];
-  expect(withLastWord(people, timeline).map(({ person: { id }, last }) => [id, last?.what])).toEqual([
-    ["c", "Call (call)"],
-    ["b", null],
-    ["a", undefined],
+  expect(withLastWord(people, timeline).map(({ person: { id }, last }) => [id, last?.what, last?.day])).toEqual([
+    ["c", "Call (call)", day],
+    ["b", null, null],
+    ["a", undefined, undefined],
   ]);
 });
 

@@ -114,6 +114,23 @@ test("a meeting that ends on another day of the reader's says which", async () =
   expect(await begins(there).textContent()).toMatch(/^Thu, 12 Nov 2026, 23:00 – 13 Nov 2026, 01:00 (GMT|UTC)\+14$/);
 });
 
+// Seen red: where the day had begun in the tenant's zone, "26 Nov 2026, 11:00" for whoever reads it here.
+test("a contact on a day without a time is shown by that day, wherever its reader is", async () => {
+  const { service, simulator, database } = product;
+  const { dealId, personId } = simulator.company.stories.singleDeal;
+  const due_date = new Date(Date.now() - 2 * 86_400_000).toISOString().slice(0, 10);
+  const done = { done: true, due_date, due_time: "", marked_as_done_time: `${due_date}T15:00:00Z` };
+  simulator.control.add("activity", { subject: "Demo", type: "call", deal_id: dealId, person_id: personId, ...done });
+  await syncAgain(service, database);
+  const page = await product.signIn("member", { timezoneId: "Pacific/Pago_Pago" });
+  await page.goto(at(`/meetings/${meetingId}`));
+  const shown = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium" }).format(new Date(`${due_date}T12:00:00Z`));
+  const line = page.getByRole("region", { name: "Timeline" }).getByRole("listitem").filter({ hasText: "Demo (call)" });
+  expect(await line.locator(`time[datetime='${due_date}']`).textContent()).toBe(`on ${shown}`);
+  const dot = page.locator("circle title").filter({ hasText: "Demo (call)" });
+  expect(await dot.textContent()).toBe(`Demo (call), ${shown}`);
+});
+
 test("the focus stays near when what had it goes", async () => {
   const page = await product.signIn("admin");
   const choose = page.getByRole("button", { name: "Choose a field for Deals" });

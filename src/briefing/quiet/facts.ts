@@ -131,8 +131,8 @@ export interface QuietRules {
 export interface QuietReason {
   code: QuietReasonCode;
   since: Date | null;
+  sinceDay: Date | null;
   thresholdDays: number | null;
-  /** For the seller. */
   message: string;
   evidence: readonly Evidence[];
 }
@@ -142,6 +142,7 @@ export interface QuietSignal {
   reasons: readonly QuietReason[];
   /** GHOSTED: the buyer's last contact, or our first word; COOLING and QUIET: the last contact, or the day of adding. */
   quietSince: Date | null;
+  quietSinceDay: Date | null;
   /** Whole days from then to `judgedAt`. */
   quietDays: number | null;
   /** Those are business days. */

@@ -1,7 +1,7 @@
 import { type Calendar, dayOf, daysBetween } from "../../platform/clock";
 import type { ContactKind, CopyFacts, DealFacts, Judged, QuietReasonCode, QuietSignal } from "./facts";
 import { type HeldReason, isStale, reasonsAt, staleFrom } from "./rules";
-import { contactAt, type Touch } from "./situation";
+import { momentOf, type Touch } from "./situation";
 import { scheduleOf, standingAt, verdictAt } from "./verdict";
 
 /**
@@ -23,9 +23,10 @@ export function judge(facts: DealFacts, copy: CopyFacts, at: Date): QuietSignal 
     ...frame,
     verdict,
     reasons,
-    quietSince: dateOf(since),
-    quietDays: since === null ? null : daysBetween(calendar, since, now),
-    nextChangeAt: dateOf(next?.from ?? null),
+    quietSince: dateOf(since?.at),
+    quietSinceDay: dateOf(since?.day),
+    quietDays: since && daysBetween(calendar, since.at, now),
+    nextChangeAt: dateOf(next?.from),
   };
 }
 
@@ -34,14 +35,21 @@ export function nothingKnown(now: Date): QuietSignal {
   return { ...NOTHING_QUIET, verdict: "UNKNOWN", businessDays: false, judgedAt: now, staleAt: null, asOf: now };
 }
 
-const NOTHING_QUIET = { reasons: [], quietSince: null, quietDays: null, nextChangeAt: null } as const;
+const NOTHING_QUIET = {
+  reasons: [],
+  quietSince: null,
+  quietSinceDay: null,
+  quietDays: null,
+  nextChangeAt: null,
+} as const;
 
-const dateOf = (at: number | null) => (at === null ? null : new Date(at));
+const dateOf = (at: number | null | undefined) => (at == null ? null : new Date(at));
 
 const shown = (reasons: readonly HeldReason[], { rules }: CopyFacts, now: number): QuietSignal["reasons"] =>
   reasons.map((reason) => {
-    const { code, since, thresholdDays, evidence } = reason;
-    return { code, since: dateOf(since), thresholdDays, evidence, message: messageOf(reason, rules.calendar, now) };
+    const { code, since, thresholdDays, touches, evidence } = reason;
+    const [from, message] = [dateOf(since), messageOf(reason, rules.calendar, now)];
+    return { code, since: from, sinceDay: dateOf(touches[0]?.day), thresholdDays, evidence, message };
   });
 
 interface Words {
@@ -141,6 +149,8 @@ function messageOf(
 export interface LastInteraction {
   kind: ContactKind | "MEETING";
   at: number;
+  /** Of an activity: midnight in UTC of its day, where that begins then and has no time. */
+  day: number | null;
   /** The person of a mail, the done activity, or the note; null for a meeting. */
   crmId: number | null;
   meetingId: string | null;
@@ -151,8 +161,8 @@ export function lastInteraction({ facts, copy, now }: Judged): LastInteraction |
   const { contacts, meetings } = facts;
   const held = meetings.filter(({ withBuyer, endsAt }) => withBuyer && endsAt <= now.getTime());
   const every: LastInteraction[] = [
-    ...held.map(({ meetingId, endsAt }) => ({ kind: "MEETING" as const, at: endsAt, crmId: null, meetingId })),
-    ...contacts.map((contact) => ({ ...contact, at: contactAt(contact, copy.rules.calendar), meetingId: null })),
+    ...held.map(({ meetingId, endsAt: at }) => ({ kind: "MEETING" as const, at, day: null, crmId: null, meetingId })),
+    ...contacts.map((contact) => ({ ...contact, ...momentOf(contact, copy.rules.calendar), meetingId: null })),
   ];
   return every.sort((a, b) => b.at - a.at)[0] ?? null;
 }

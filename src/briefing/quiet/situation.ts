@@ -57,6 +57,8 @@ export interface OfOthers {
 /** Something that happened, or will, with the record that shows it. */
 export interface Touch {
   at: number;
+  /** Midnight in UTC of the day that begins then in the zone, where no more is known of when it was. */
+  day: number | null;
   kind: ContactKind | "MEETING" | "ADDED" | "STEP";
   /** Of an activity: the CRM's word for its kind. */
   activityType: string | null;
@@ -88,11 +90,9 @@ export function situationAt(facts: DealFacts, rules: QuietRules, now: number): S
       .filter((contact) => sideOf(contact, rules) === side)
       .map((contact) => contactTouch(contact, rules))
       .filter(isOfDeal);
-  const [ours, added] = [of("OURS"), addedAt === null ? [] : [addedTouch(facts, addedAt)]];
+  const [ours, added] = [of("OURS"), addedAt === null ? [] : [touch("ADDED", addedAt, dealEvidence(facts))]];
   const nextStep = earliest([
-    ...planned
-      .filter((step) => isAhead(step, calendar, now))
-      .map((step) => plannedTouch(step, beginOf(step, calendar))),
+    ...planned.flatMap((step) => (isAhead(step, calendar, now) ? plannedTouch(step, beginOf(step, calendar)) : [])),
     ...meetings.filter(({ endsAt }) => endsAt > now).map((meeting) => meetingTouch(meeting, meeting.startsAt)),
   ]);
   const oldest = earliest(planned.map((step) => plannedTouch(step, dueUntil(step, calendar))));
@@ -171,23 +171,22 @@ export const dealEvidence = ({ dealId }: DealFacts): Evidence => ({ type: "Deal"
 
 const EVIDENCE_TYPE = { INCOMING_MAIL: "Person", OUTGOING_MAIL: "Person", ACTIVITY: "Activity", NOTE: "Note" } as const;
 
-/** A day is the zone's; what was ticked off before it had begun took place then. */
-export const contactAt = ({ at, day }: Pick<Contact, "at" | "day">, calendar: Calendar): number =>
-  day == null ? at : Math.min(at, startOfDay(calendar, day));
+/** A day is the zone's; what was ticked off before it had begun took place then, and on no day without a time. */
+export function momentOf({ at, day = null }: Pick<Contact, "at" | "day">, calendar: Calendar) {
+  const begins = day === null ? at : startOfDay(calendar, day);
+  return at < begins ? { at, day: null } : { at: begins, day };
+}
 
 const latestAt = ({ at, day }: Contact, { calendar }: QuietRules): number =>
   day == null ? at : Math.min(at, startOfDay(calendar, day + DAY_MS));
 
-const touch = (kind: Touch["kind"], at: number, evidence: Evidence, activityType: string | null = null): Touch => {
-  return { at, kind, activityType, evidence };
-};
+const UNTIMED = { day: null, activityType: null };
+const touch = (kind: Touch["kind"], at: number, evidence: Evidence) => ({ ...UNTIMED, kind, at, evidence });
 const contactTouch = (contact: Contact, { calendar }: QuietRules): Touch => {
   const { kind, crmId, activityType } = contact;
-  return touch(kind, contactAt(contact, calendar), { type: EVIDENCE_TYPE[kind], crmId }, activityType);
+  return { ...momentOf(contact, calendar), kind, activityType, evidence: { type: EVIDENCE_TYPE[kind], crmId } };
 };
-const addedTouch = (facts: DealFacts, at: number): Touch => touch("ADDED", at, dealEvidence(facts));
-const meetingTouch = ({ meetingId }: MeetingFact, at: number): Touch =>
-  touch("MEETING", at, { type: "Meeting", meetingId });
+const meetingTouch = ({ meetingId }: MeetingFact, at: number) => touch("MEETING", at, { type: "Meeting", meetingId });
 const heldMeeting = (meeting: MeetingFact): Touch => meetingTouch(meeting, meeting.endsAt);
 const plannedTouch = ({ crmId }: PlannedFact, at: number): Touch => touch("STEP", at, { type: "Activity", crmId });
 

@@ -3,7 +3,7 @@ import { notifyOf, SILENCE_CHANGED } from "../../database/between-processes";
 import type { CopyScope } from "../../database/database";
 import { plusDays } from "../../platform/clock";
 import { ANSWER_DAYS, COOLING_PART, type DealFacts, daysOf, type QuietRules, type QuietVerdict } from "./facts";
-import { type Situation, situationAt, turnsOf } from "./situation";
+import { type Situation, situationAt, type Touch, turnsOf } from "./situation";
 
 /** From when on each condition of a verdict holds, while the situation stays as it is. */
 interface Deadlines {
@@ -52,8 +52,8 @@ function deadlinesOf(situation: Situation, facts: DealFacts, { calendar }: Quiet
 type LiveVerdict = Exclude<QuietVerdict, "UNKNOWN">;
 interface Judged {
   verdict: LiveVerdict;
-  /** From when its silence is counted. */
-  since: number | null;
+  /** From what on its silence is counted. */
+  since: Touch | null;
 }
 
 /** The first that fits. */
@@ -62,16 +62,18 @@ export function verdictAt({ situation, deadlines }: Standing, now: number): Judg
   const { quiet, cooling, ghosted, neverReplied, noNextStep, stalled } = deadlines;
   // The buyer's silence, and not that since our own last word.
   if (!nextStep && now >= Math.min(ghosted, neverReplied))
-    return { verdict: "GHOSTED", since: (inbound ?? firstOutbound)?.at ?? null };
-  const since = lastTouch?.at ?? null;
-  if (now >= quiet && !isNear) return { verdict: "QUIET", since };
-  if (now >= Math.min(quiet, cooling, noNextStep, stalled)) return { verdict: "COOLING", since };
+    return { verdict: "GHOSTED", since: inbound ?? firstOutbound };
+  if (now >= quiet && !isNear) return { verdict: "QUIET", since: lastTouch };
+  if (now >= Math.min(quiet, cooling, noNextStep, stalled)) return { verdict: "COOLING", since: lastTouch };
   return { verdict: "ACTIVE", since: null };
 }
 
 /** A verdict that holds from an instant on, until the next phase begins. */
-export interface Phase extends Judged {
+export interface Phase {
   from: number;
+  verdict: LiveVerdict;
+  /** From when its silence is counted. */
+  since: number | null;
 }
 
 /**
@@ -88,8 +90,8 @@ export function scheduleOf(facts: DealFacts, rules: QuietRules, from: number): P
     const ahead = Object.values(standing.deadlines).filter((at) => at > turn && at < end);
     for (const at of ordered([turn, ...ahead])) {
       const judged = verdictAt(standing, at);
-      const last = phases.at(-1);
-      if (last?.verdict !== judged.verdict || last.since !== judged.since) phases.push({ from: at, ...judged });
+      const [last, since] = [phases.at(-1), judged.since?.at ?? null];
+      if (last?.verdict !== judged.verdict || last.since !== since) phases.push({ ...judged, from: at, since });
     }
   }
   return phases;

@@ -569,9 +569,9 @@ export type DealHeadFragment = { id: string, title: string, status: DealStatus, 
 
 export type QuietFragment = { verdict: QuietVerdict, isQuiet: boolean, quietSince: string | null, quietDays: number | null, businessDays: boolean, asOf: string, nextChangeAt: string | null, reasons: Array<{ code: QuietReasonCode, message: string }> };
 
-export type ContactFragment = { kind: InteractionKind, at: string, person: { id: string, name: string } | null, activity: { id: string, subject: string, type: string } | null };
+export type ContactFragment = { kind: InteractionKind, at: string, day: string | null, person: { id: string, name: string } | null, activity: { id: string, subject: string, type: string } | null };
 
-export type ShownReasonFragment = { code: QuietReasonCode, since: string | null, message: string, evidence: Array<
+export type ShownReasonFragment = { code: QuietReasonCode, since: string | null, sinceDay: string | null, message: string, evidence: Array<
     | { __typename: 'SyncRun', id: string }
     | { __typename: 'Meeting', id: string }
     | { __typename: 'Deal', id: string }
@@ -595,7 +595,7 @@ export type BriefingQueryVariables = Exact<{
 }>;
 
 
-export type BriefingQuery = { viewer: { userId: string, tenantId: string }, connection: { boundUserName: string | null, connectedAt: string | null, id: string, state: ConnectionState, fieldMappings: Array<{ entity: CrmEntity, fieldKey: string, fieldName: string | null, fieldType: string | null, health: FieldMappingHealth, checkedAt: string }>, trouble: { code: TroubleCode, message: string, since: string } | null, sync: { lastSuccessAt: string | null, matching: { done: number, total: number } | null } }, meeting: { id: string, title: string, startsAt: string, endsAt: string | null, cancelledAt: string | null, ownerEmail: string, owner: { id: string, name: string } | null, attendees: Array<{ email: string, name: string | null, side: AttendeeSide, match: { status: MatchStatus, reason: string } }>, match: { status: MeetingMatchStatus, rule: DealRule | null, reason: string, candidates: Array<{ reason: string, deal: { crmUrl: string | null, expectedCloseDate: string | null, id: string, title: string, status: DealStatus, lastInteraction: { kind: InteractionKind, at: string, person: { id: string, name: string } | null, activity: { id: string, subject: string, type: string } | null } | null, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null } }> }, briefing: { asOf: string | null, gaps: Array<{ resource: SyncResource, code: GapCode, count: number, since: string, message: string, expectedBy: string | null }>, timeline: Array<{ kind: InteractionKind, at: string, person: { id: string, name: string } | null, activity: { id: string, subject: string, type: string } | null }>, changes: Array<{ kind: DealChangeKind, from: string | null, to: string | null, seenAt: string }>, previousMeeting: { id: string, title: string, startsAt: string } | null, deal: { crmUrl: string | null, expectedCloseDate: string | null, stageChangedAt: string | null, participantsKnown: boolean, id: string, title: string, status: DealStatus, nextActivity: { id: string, subject: string, type: string, dueAt: string | null, dueDay: string | null } | null, recentNotes: Array<{ id: string, html: string, createdAt: string, truncated: boolean, ours: boolean, crmUrl: string | null, author: { id: string, name: string } | null }>, quiet: { staleAt: string | null, verdict: QuietVerdict, isQuiet: boolean, quietSince: string | null, quietDays: number | null, businessDays: boolean, asOf: string, nextChangeAt: string | null, reasons: Array<{ code: QuietReasonCode, message: string, since: string | null, evidence: Array<
+export type BriefingQuery = { viewer: { userId: string, tenantId: string }, connection: { boundUserName: string | null, connectedAt: string | null, id: string, state: ConnectionState, fieldMappings: Array<{ entity: CrmEntity, fieldKey: string, fieldName: string | null, fieldType: string | null, health: FieldMappingHealth, checkedAt: string }>, trouble: { code: TroubleCode, message: string, since: string } | null, sync: { lastSuccessAt: string | null, matching: { done: number, total: number } | null } }, meeting: { id: string, title: string, startsAt: string, endsAt: string | null, cancelledAt: string | null, ownerEmail: string, owner: { id: string, name: string } | null, attendees: Array<{ email: string, name: string | null, side: AttendeeSide, match: { status: MatchStatus, reason: string } }>, match: { status: MeetingMatchStatus, rule: DealRule | null, reason: string, candidates: Array<{ reason: string, deal: { crmUrl: string | null, expectedCloseDate: string | null, id: string, title: string, status: DealStatus, lastInteraction: { kind: InteractionKind, at: string, day: string | null, person: { id: string, name: string } | null, activity: { id: string, subject: string, type: string } | null } | null, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null } }> }, briefing: { asOf: string | null, gaps: Array<{ resource: SyncResource, code: GapCode, count: number, since: string, message: string, expectedBy: string | null }>, timeline: Array<{ kind: InteractionKind, at: string, day: string | null, person: { id: string, name: string } | null, activity: { id: string, subject: string, type: string } | null }>, changes: Array<{ kind: DealChangeKind, from: string | null, to: string | null, seenAt: string }>, previousMeeting: { id: string, title: string, startsAt: string } | null, deal: { crmUrl: string | null, expectedCloseDate: string | null, stageChangedAt: string | null, participantsKnown: boolean, id: string, title: string, status: DealStatus, nextActivity: { id: string, subject: string, type: string, dueAt: string | null, dueDay: string | null } | null, recentNotes: Array<{ id: string, html: string, createdAt: string, truncated: boolean, ours: boolean, crmUrl: string | null, author: { id: string, name: string } | null }>, quiet: { staleAt: string | null, verdict: QuietVerdict, isQuiet: boolean, quietSince: string | null, quietDays: number | null, businessDays: boolean, asOf: string, nextChangeAt: string | null, reasons: Array<{ code: QuietReasonCode, message: string, since: string | null, sinceDay: string | null, evidence: Array<
               | { __typename: 'SyncRun', id: string }
               | { __typename: 'Meeting', id: string }
               | { __typename: 'Deal', id: string }
@@ -1151,6 +1151,7 @@ export const ContactFragmentDoc = gql`
     fragment Contact on Interaction {
   kind
   at
+  day
   person {
     id
     name
@@ -1166,6 +1167,7 @@ export const ShownReasonFragmentDoc = gql`
     fragment ShownReason on QuietReason {
   code
   since
+  sinceDay
   message
   evidence {
     __typename

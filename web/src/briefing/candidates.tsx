@@ -96,7 +96,8 @@ function Evidence({ deal, reason }: Candidate) {
       <p className="small muted">
         {lastInteraction ? (
           <>
-            Last contact: <bdi>{inWords(lastInteraction)}</bdi>, <When at={lastInteraction.at} />
+            Last contact: <bdi>{inWords(lastInteraction)}</bdi>,{" "}
+            <When at={lastInteraction.at} on={lastInteraction.day} />
           </>
         ) : (
           "No contact is known"

@@ -1,6 +1,6 @@
 import { useId } from "react";
 import { useWidth } from "../ui/use-width";
-import { counted, dateAndTime, day } from "../ui/words";
+import { counted, dayOrTime } from "../ui/words";
 import type { Deal } from "./deal-card";
 import type { MarkedContact } from "./silence";
 import { inWords } from "./wording";
@@ -48,7 +48,7 @@ export function ContactChart({ contacts, now, quietSince, nextStep }: ContactCha
         ))}
         {nextStep?.dueAt && nextAt !== null && (
           <circle cx={x(nextAt)} cy={LANE.us} r="6" className="chart-next">
-            <title>Next step, {nextStep.dueDay ? day(nextStep.dueDay) : dateAndTime(nextStep.dueAt)}</title>
+            <title>Next step, {dayOrTime(nextStep.dueAt, nextStep.dueDay)}</title>
           </circle>
         )}
       </svg>
@@ -109,7 +109,7 @@ function Dot({ contact, x, from }: { contact: MarkedContact; x: (at: number) => 
       {contact.counts && <circle cx={x(at)} cy={y} r="10" className="chart-counted" />}
       <circle cx={x(at)} cy={y} r="6" className={contact.buyer ? "chart-buyer" : "chart-us"}>
         <title>
-          {inWords(contact)}, {dateAndTime(contact.at)}
+          {inWords(contact)}, {dayOrTime(contact.at, contact.day)}
           {contact.counts && ": silence is counted from here"}
         </title>
       </circle>

@@ -38,13 +38,11 @@ export function DealCard({ deal, meeting, onChange }: { deal: Deal; meeting: Mee
   );
 }
 
-/** A day without a time is no instant: it is not "9 hours ago" in the middle of it. */
 function Due({ activity: { dueAt, dueDay } }: { activity: NonNullable<Deal["nextActivity"]> }) {
-  if (dueDay) return <>, on {day(dueDay)}</>;
   return (
     dueAt && (
       <>
-        , <When at={dueAt} />
+        , <When at={dueAt} on={dueDay} />
       </>
     )
   );

@@ -7,7 +7,7 @@ type Person = Briefing["persons"][number];
 export interface PersonWithWord {
   person: Person;
   /** What was last heard of them and when; `what` is null for a mail of theirs. null: nothing is known. */
-  last: { what: string | null; at: string } | null;
+  last: { what: string | null; at: string; day: string | null } | null;
 }
 
 /** Who was heard of last comes first; those of whom nothing is known keep their order. */
@@ -18,6 +18,6 @@ export function withLastWord(persons: readonly Person[], timeline: readonly Cont
 
 function lastWordOf({ id, lastIncomingMailAt }: Person, timeline: readonly ContactFragment[]): PersonWithWord["last"] {
   const done = timeline.find(({ kind, person }) => person?.id === id && kind === "ACTIVITY");
-  if (done && done.at > (lastIncomingMailAt ?? "")) return { what: inWords(done), at: done.at };
-  return lastIncomingMailAt ? { what: null, at: lastIncomingMailAt } : null;
+  if (done && done.at > (lastIncomingMailAt ?? "")) return { what: inWords(done), at: done.at, day: done.day };
+  return lastIncomingMailAt ? { what: null, at: lastIncomingMailAt, day: null } : null;
 }

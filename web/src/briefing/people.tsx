@@ -80,7 +80,7 @@ function PersonLine({ person: { name, crmUrl, organization, emails }, last }: Pe
         <br />
         {last ? (
           <>
-            {last.what === null ? "last wrote" : <bdi>{last.what}</bdi>} <When at={last.at} />
+            {last.what === null ? "last wrote" : <bdi>{last.what}</bdi>} <When at={last.at} on={last.day} />
           </>
         ) : (
           "no word of theirs is known"

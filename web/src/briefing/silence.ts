@@ -58,19 +58,20 @@ export function markCounted(
 }
 
 /** The contact that a reason is counted from; null where that is the deal's adding, its stage or the data. */
-function contactOf({ code, since, evidence }: ShownReasonFragment): ContactFragment | null {
+function contactOf({ code, since, sinceDay, evidence }: ShownReasonFragment): ContactFragment | null {
   const [shown] = evidence;
   if (!since || !shown || !OF_CONTACT.includes(code)) return null;
-  if (shown.__typename === "Meeting") return { kind: "MEETING", at: since, person: null, activity: null };
-  if (shown.__typename === "Note") return { kind: "NOTE", at: since, person: null, activity: null };
+  const moment = { at: since, day: sinceDay };
+  if (shown.__typename === "Meeting") return { kind: "MEETING", ...moment, person: null, activity: null };
+  if (shown.__typename === "Note") return { kind: "NOTE", ...moment, person: null, activity: null };
   if (shown.__typename === "Activity") {
     const { id, subject, type } = shown;
-    return { kind: "ACTIVITY", at: since, person: null, activity: { id, subject, type } };
+    return { kind: "ACTIVITY", ...moment, person: null, activity: { id, subject, type } };
   }
   if (shown.__typename !== "Person") return null;
   const isTheirs = code === "GHOSTED" || (code !== "NEVER_REPLIED" && shown.lastIncomingMailAt === since);
   const person = { id: shown.id, name: shown.name };
-  return { kind: isTheirs ? "INCOMING_MAIL" : "OUTGOING_MAIL", at: since, person, activity: null };
+  return { kind: isTheirs ? "INCOMING_MAIL" : "OUTGOING_MAIL", ...moment, person, activity: null };
 }
 
 const DAY_MS = 86_400_000;

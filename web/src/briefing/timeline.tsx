@@ -22,7 +22,7 @@ export function Timeline({ contacts }: { contacts: readonly MarkedContact[] }) {
             <bdi>{inWords(contact)}</bdi>
             <br />
             <span className="small muted">
-              <When at={contact.at} />
+              <When at={contact.at} on={contact.day} />
               {contact.counts && ", silence is counted from here"}
             </span>
           </li>

@@ -1,6 +1,6 @@
 import { type ComponentPropsWithRef, type ReactNode, useEffect, useState } from "react";
 import type { Tone } from "./tones";
-import { dateAndTime, relative } from "./words";
+import { dateAndTime, day, relative } from "./words";
 
 export function Badge({ tone, children }: { tone: Tone; children: ReactNode }) {
   return <span className={`badge tone-${tone}`}>{children}</span>;
@@ -64,13 +64,17 @@ export function Fact({ name, children }: { name: string; children: ReactNode }) 
 
 const TICK_MS = 10_000;
 
-/** An instant as people say it, the exact one on hover. That time passes is not read out, also where the words around it are. */
-export function When({ at }: { at: string }) {
+/**
+ * An instant as people say it, the exact one on hover. That time passes is not read out, also where the words around it are.
+ * @param on the day, of what has no time: that is no instant, and not "9 hours ago" in the middle of it
+ */
+export function When({ at, on = null }: { at: string; on?: string | null }) {
   const [, tick] = useState(0);
   useEffect(() => {
     const timer = setInterval(() => tick((count) => count + 1), TICK_MS);
     return () => clearInterval(timer);
   }, []);
+  if (on) return <time dateTime={on}>on {day(on)}</time>;
   return (
     <time dateTime={at} title={dateAndTime(at)} aria-live="off">
       {relative(at)}

@@ -48,6 +48,8 @@ export function span(from: string, to: string | null): string {
 }
 /** A calendar day, YYYY-MM-DD, wherever the reader is. */
 export const day = (date: string): string => apart(CALENDAR_DAY.format(new Date(`${date}T00:00:00Z`)));
+/** "20 Nov 2026" where it has no time, else as an instant. A day is none: it began in another zone than the reader's. */
+export const dayOrTime = (instant: string, date: string | null): string => (date ? day(date) : dateAndTime(instant));
 export const number = (value: number): string => NUMBER.format(value);
 
 /** "Europe/Berlin", as the browser has it. */
