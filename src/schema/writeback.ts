@@ -114,7 +114,7 @@ export class CrmWritesArgs extends PageArgs {
   @Field(() => String, {
     nullable: true,
     description:
-      "Only the viewer's own with this key, for a client that lost an answer. One that is being sent is shown as UNKNOWN.",
+      "Only the viewer's own with this key, for a client that lost an answer: of a call of `writeFields` one for each value, and a note that has the same key. One that is being sent is shown as UNKNOWN.",
   })
   idempotencyKey?: string | null;
 }
@@ -140,7 +140,8 @@ export class WriteNoteInput {
 
   @Checked("idempotencyKey", (value) => faultOfKey(String(value)))
   @Field(() => String, {
-    description: "Chosen by the client; the same key with the same input gives the same write, never a second note.",
+    description:
+      "Chosen by the client; the same key with the same input gives the same write, never a second note. Fields have keys of their own.",
   })
   idempotencyKey!: string;
 }
@@ -192,7 +193,8 @@ export class WriteFieldsInput {
 
   @Checked("idempotencyKey", (value) => faultOfKey(String(value)))
   @Field(() => String, {
-    description: "Chosen by the client; the same key with the same input gives the same report, and nothing is sent.",
+    description:
+      "Chosen by the client; the same key with the same input gives the same report, and nothing is sent. Notes have keys of their own.",
   })
   idempotencyKey!: string;
 }
