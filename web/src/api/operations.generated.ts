@@ -531,7 +531,7 @@ export type WriteNoteInput = {
   targetId?: string | number | null | undefined;
   /** Markdown. At most 60,000 characters. What has more than anybody writes of lines (5,000), links (2,000), marks or cells of a table (10,000), levels (40) or brackets left open is sent as typed, not formatted. */
   content: string;
-  /** Chosen by the client; the same key with the same input gives the same write, never a second note. Fields have keys of their own. */
+  /** Chosen by the client, one note's within the tenant, whoever writes: a UUID, or one with the user in it. The same key with the same input gives the same write, never a second note; another user's is shown to no member by `node` or `crmWrites`. Fields have keys of their own. */
   idempotencyKey: string;
 };
 
@@ -541,7 +541,7 @@ export type WriteFieldsInput = {
   meetingId: string | number;
   /** 1 to 20, each record once. */
   values: Array<FieldValueInput>;
-  /** Chosen by the client; the same key with the same input gives the same report, and nothing is sent. Notes have keys of their own. */
+  /** Chosen by the client, one call's within the tenant, whoever writes: a UUID, or one with the user in it. The same key with the same input gives the same report, and nothing is sent; another user's is shown to no member by `node` or `crmWrites`. Notes have keys of their own. */
   idempotencyKey: string;
 };
 
