@@ -97,7 +97,7 @@ export class MeetingResolver {
   @Mutation(() => [MeetingResult], {
     complexity: asMany(MOST_RECORDED),
     description:
-      "At most 100; each is recorded or refused for itself, in their order. Of two with one externalId the later holds.",
+      "At most 100; each is recorded or refused for itself, in their order. Of two with one externalId the later holds. What is no `DateTime` at all, as an instant without a zone, is no input: the whole operation is answered 400, and none is recorded.",
   })
   async recordMeetings(
     @Arg("inputs", () => [RecordMeetingInput], { description: "What is recorded." }) inputs: RecordMeetingInput[],

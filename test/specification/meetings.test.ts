@@ -224,6 +224,13 @@ describe("recordMeetings", () => {
     expect(stored).toEqual({ n: 2 });
   });
 
+  test("what is no instant is no input, and none is recorded", async () => {
+    const inputs = [input("zone-1", "p@nowhere.example"), input("zone-2", "p@nowhere.example")];
+    const floating = { ...inputs[1], startsAt: "2026-11-20T10:00:00" };
+    expect(await service.ask(RECORD, { inputs: [inputs[0], floating] })).toMatchObject({ status: 400 });
+    expect(await database.query("SELECT 1 FROM meeting WHERE external_id LIKE 'zone-%'")).toEqual([]);
+  });
+
   test("a hundred are taken, more are refused as a whole", async () => {
     const hundred = Array.from({ length: 100 }, (_, index) => input(`hundred-${index}`, `p${index}@nowhere.example`));
     const answers = await record(hundred);
