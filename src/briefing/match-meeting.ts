@@ -204,13 +204,13 @@ function lastDealOf({ before, isUnknown, match: { deal, keptFor } }: FoundMatch,
 }
 
 const STORE_MATCHES = `
-  INSERT INTO meeting_match (tenant_id, meeting_id, copy_id, starts_at, status, rule, reason, deal_id, candidates, fingerprint, last_deal,
-    matched_at)
-  SELECT $1, r."meetingId", r."copyId", r."startsAt", r.status, r.rule, r.reason, r."dealId", r.candidates, r.fingerprint, r."lastDeal", $3
+  INSERT INTO meeting_match (tenant_id, meeting_id, copy_id, starts_at, status, rule, reason, may_change, deal_id, candidates,
+    fingerprint, last_deal, matched_at)
+  SELECT $1, r."meetingId", r."copyId", r."startsAt", r.status, r.rule, r.reason, r."mayChange", r."dealId", r.candidates, r.fingerprint, r."lastDeal", $3
   FROM jsonb_to_recordset($2::jsonb) AS r ("meetingId" uuid, "copyId" bigint, "startsAt" timestamptz, status text, rule text, reason text,
-    "dealId" bigint, candidates jsonb, fingerprint text, "lastDeal" jsonb)
+    "mayChange" boolean, "dealId" bigint, candidates jsonb, fingerprint text, "lastDeal" jsonb)
   ON CONFLICT (tenant_id, meeting_id) DO UPDATE SET copy_id = EXCLUDED.copy_id, starts_at = EXCLUDED.starts_at, status = EXCLUDED.status,
-    rule = EXCLUDED.rule, reason = EXCLUDED.reason, deal_id = EXCLUDED.deal_id, candidates = EXCLUDED.candidates,
+    rule = EXCLUDED.rule, reason = EXCLUDED.reason, may_change = EXCLUDED.may_change, deal_id = EXCLUDED.deal_id, candidates = EXCLUDED.candidates,
     fingerprint = EXCLUDED.fingerprint, last_deal = EXCLUDED.last_deal, matched_at = EXCLUDED.matched_at`;
 
 /** The parameters are the tenant and the meetings. */

@@ -51,8 +51,14 @@ export class MeetingRow extends OfTenant {
   refreshedAt!: Date | null;
 }
 
+const WITH_DEAL = { where: "deal_id IS NOT NULL" };
 const GoesWithMeeting = (name: string) =>
   ForeignKey(() => MeetingRow, ["tenantId", "meetingId"], ["tenantId", "id"], { name, onDelete: "CASCADE" });
+
+abstract class OfMeeting extends OfTenant {
+  @PrimaryColumn("uuid")
+  meetingId!: string;
+}
 
 export const ATTENDEE_SIDES = ["SELLER", "BUYER", "IGNORED"] as const;
 export type AttendeeSide = (typeof ATTENDEE_SIDES)[number];
@@ -68,10 +74,7 @@ export type OrganizationRule = (typeof ORGANIZATION_RULES)[number];
 @Check("meeting_attendee_side", "side IN ('SELLER', 'BUYER', 'IGNORED')")
 @Check("meeting_attendee_match_status", "match_status IN ('MATCHED', 'AMBIGUOUS', 'NONE', 'PENDING')")
 @Check("meeting_attendee_organization_status", "organization_status IN ('MATCHED', 'AMBIGUOUS', 'NONE', 'PENDING')")
-export class MeetingAttendeeRow extends OfTenant {
-  @PrimaryColumn("uuid")
-  meetingId!: string;
-
+export class MeetingAttendeeRow extends OfMeeting {
   @PrimaryColumn("integer")
   position!: number;
 
@@ -140,16 +143,11 @@ export interface LastDeal {
 
 /** Which deal a meeting is about, with the rule that decided; of the copy it was decided on. */
 @Entity("meeting_match")
-@Index("meeting_match_by_deal", ["tenantId", "copyId", "dealId", "startsAt", "meetingId"], {
-  where: "deal_id IS NOT NULL",
-})
+@Index("meeting_match_by_deal", ["tenantId", "copyId", "dealId", "startsAt", "meetingId"], WITH_DEAL)
 @Index("meeting_match_by_status", { synchronize: false })
 @GoesWithMeeting("meeting_match_meeting_fkey")
 @Check("meeting_match_status", "status IN ('MATCHED', 'NEEDS_CHOICE', 'NONE', 'PENDING')")
-export class MeetingMatchRow extends OfTenant {
-  @PrimaryColumn("uuid")
-  meetingId!: string;
-
+export class MeetingMatchRow extends OfMeeting {
   @Column("bigint", { nullable: true })
   copyId!: number | null;
 
@@ -166,6 +164,9 @@ export class MeetingMatchRow extends OfTenant {
   @Column("text")
   reason!: string;
 
+  @Column("boolean", { default: false, select: false })
+  mayChange!: boolean;
+
   @Column("bigint", { nullable: true })
   dealId!: number | null;
 
@@ -180,11 +181,10 @@ export class MeetingMatchRow extends OfTenant {
   @Column("text")
   fingerprint!: string;
 
-  /** The user's choice. It outlives matches in which the deal is not to be seen, and the copy. */
+  /** The user's choice, and the CRM company of that deal. It outlives matches in which the deal is not to be seen, and the copy. */
   @Column("bigint", { nullable: true })
   chosenDealId!: number | null;
 
-  /** The CRM company in which that deal is. */
   @Column("bigint", { nullable: true, select: false })
   chosenCompanyId!: number | null;
 

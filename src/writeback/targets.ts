@@ -23,6 +23,8 @@ export interface TargetFacts {
   hasDeals: boolean;
   /** Whether somebody chose a deal, which may be gone from the copy. */
   hasChoice: boolean;
+  /** Whether the CRM was still being read for the first time when the meeting was matched: others may come to be meant. */
+  mayChange: boolean;
   /** Whether somebody whom an ambiguous attendee could be takes part in a deal: nobody knows whether that one is meant. */
   ambiguousHaveDeals: boolean;
 }
@@ -53,7 +55,9 @@ export function targetOf(
   const isOfDeal = entity === "DEAL" || (entity === null && (isInQuestion || of("DEAL").length > 0));
   const kind = isOfDeal ? "DEAL" : (entity ?? "PERSON");
   const [only, ...others] = of(kind);
-  if (!only && isOfDeal && isInQuestion) return facts.hasDeals ? DEAL_NOT_SETTLED : CHOICE_NOT_THERE;
+  if (!only && isOfDeal && facts.hasDeals) return DEAL_NOT_SETTLED;
+  if (facts.mayChange && !(only && isOfDeal)) return NOT_READ;
+  if (!only && isOfDeal && facts.hasChoice) return CHOICE_NOT_THERE;
   if (!only) return nothingCertain(kind);
   if (others.length > 0) return severalCertain(kind);
   return entity === null && kind === "PERSON" && facts.ambiguousHaveDeals ? DEAL_OF_WHOM : accepted(only);
@@ -75,6 +79,11 @@ const NOT_CERTAIN = refused(
 const DEAL_NOT_SETTLED = refused(
   "NEEDS_CHOICE",
   "Which deal the meeting is about is not settled. Choose it with chooseDeal; for a note, targetId may name a person or organization instead.",
+  "targetId",
+);
+const NOT_READ = refused(
+  "NEEDS_CHOICE",
+  "The CRM is still being read for the first time, and what else could be meant is not known yet. Say in targetId where to write, or send it again once the CRM is read.",
   "targetId",
 );
 const CHOICE_NOT_THERE = refused(
@@ -135,6 +144,7 @@ async function readFacts(scope: TenantScope, copyId: number, meetingId: string):
   const [deals] = await rows<Omit<TargetFacts, "copyId" | "certain" | "byDomain">>(DEALS_IN_QUESTION, parameters, {
     hasDeals: "flag",
     hasChoice: "flag",
+    mayChange: "flag",
     ambiguousHaveDeals: "flag",
   });
   if (!deals) throw new Error("a statement that always gives a row gave none");
@@ -168,18 +178,15 @@ const MATCHED_TARGETS = `
   ORDER BY 3 DESC, 1, 2`;
 
 const DEALS_IN_QUESTION = `
-  SELECT EXISTS (
-    SELECT 1 FROM meeting_match m WHERE m.tenant_id = $1 AND m.meeting_id = $3 AND m.copy_id = $2
-      AND m.candidates <> '[]') AS "hasDeals",
-  EXISTS (
-    SELECT 1 FROM meeting_match m WHERE m.tenant_id = $1 AND m.meeting_id = $3 AND m.copy_id = $2
-      AND m.chosen_deal_id IS NOT NULL) AS "hasChoice",
-  EXISTS (
+  SELECT coalesce(m.candidates <> '[]', false) AS "hasDeals", m.chosen_deal_id IS NOT NULL AS "hasChoice",
+    coalesce(m.may_change, true) AS "mayChange", EXISTS (
     SELECT 1 FROM meeting_attendee a CROSS JOIN unnest(a.candidate_ids) AS could_be (id)
     WHERE a.tenant_id = $1 AND a.meeting_id = $3 AND a.match_status = 'AMBIGUOUS' AND (
       EXISTS (SELECT 1 FROM deal d WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.person_id = could_be.id)
       OR EXISTS (SELECT 1 FROM deal_participant p WHERE p.tenant_id = $1 AND p.copy_id = $2 AND p.person_id = could_be.id))
-  ) AS "ambiguousHaveDeals"`;
+  ) AS "ambiguousHaveDeals"
+  FROM meeting one LEFT JOIN meeting_match m ON m.tenant_id = $1 AND m.meeting_id = one.id AND m.copy_id = $2
+  WHERE one.tenant_id = $1 AND one.id = $3`;
 
 const TABLES: Record<MatchedEntity, string> = { DEAL: "deal", PERSON: "person", ORGANIZATION: "organization" };
 

@@ -17,6 +17,7 @@ function factsIn(text: string): TargetFacts {
     byDomain: targets(byDomain),
     hasDeals: questions.includes("deals"),
     hasChoice: questions.includes("chosen"),
+    mayChange: questions.includes("reading"),
     ambiguousHaveDeals: questions.includes("others"),
   };
 }
@@ -44,6 +45,9 @@ test.each<[facts: string, note: string, deal: string, person: string, organizati
   ["P1 O1", "P1", NOT, "P1", "O1"],
   ["P1 O1|O2", "P1", NOT, "P1", "O1"],
   ["P1, others", CHOICE, NOT, "P1", NOT],
+  [", reading", CHOICE, CHOICE, CHOICE, CHOICE],
+  ["P1 O1, reading", CHOICE, CHOICE, CHOICE, CHOICE],
+  ["P1, deals, reading", CHOICE, CHOICE, CHOICE, CHOICE],
   ["P1 P2 O1", CHOICE, NOT, CHOICE, "O1"],
 ])("with '%s' a write that names nothing goes to %s, of a deal %s, of a person %s, of an organization %s", (...row) => {
   const [facts, ...expected] = row;
@@ -64,6 +68,16 @@ test.each<[named: string, copyId: number, note: string, ofPerson: string]>([
   const facts = "D1 P1 O1|O2, deals, others";
   const named = { ...target(name), copyId };
   expect([inWords(facts, null, named), inWords(facts, "PERSON", named)]).toEqual([note, ofPerson]);
+});
+
+// Seen red: of a chosen deal that was still to be read it was said that the CRM has it no more.
+test.each([
+  ["P1, reading", "still being read"],
+  ["P1, chosen, reading", "still being read"],
+  ["P1, chosen", "not in the connected CRM"],
+  ["P1, deals, chosen, reading", "Choose it with chooseDeal"],
+])("with '%s' a note is refused with words that hold: %s", (facts, words) => {
+  expect(targetOf(factsIn(facts), null)).toMatchObject({ message: expect.stringContaining(words) });
 });
 
 // Seen red: who writes a deal's field was told to name a person.

@@ -31,7 +31,8 @@ interface MatchedId {
 /** All that matching says of a meeting. */
 export interface Match {
   attendees: AttendeeMatch[];
-  deal: DealMatch;
+  /** It may change while lists that tell people, companies and deals are read for the first time. */
+  deal: DealMatch & { mayChange: boolean };
   /** What the meeting makes readable (decision 0005). */
   readable: MatchedId[];
   /** Whether a user's earlier choice is given up with this. */
@@ -55,7 +56,7 @@ export function match(meeting: MeetingFact, facts: CopyFacts, choice: ChoiceFact
   const isOfOthers = choice?.isThere === true && areOthers(choice, who) && !who.some((one) => leadsTo(one, kept));
   const dropsChoice = isOfOthers && unread.length === 0 && !kept?.isUnasked;
   const held = isOfOthers ? inDoubt(byRule, choice) : withChoice(byRule, choice, unread.length > 0);
-  const deal = dropsChoice ? withoutChoice(byRule, choice) : held;
+  const deal = { ...(dropsChoice ? withoutChoice(byRule, choice) : held), mayChange: unread.length > 0 };
   const before = choice?.dealId === deal.dealId ? choice.keptFor : [];
   const about = dealOf(deal.dealId, facts);
   const leaders = who.filter((one) => leadsTo(one, about));
@@ -84,7 +85,7 @@ const areOthers = ({ keptFor }: ChoiceFact, who: readonly Attending[]): boolean 
 /** Who is ours and who is ignored can be told without a CRM; of anybody else nothing is known, not even an absence. */
 export function matchUnconnected(meeting: MeetingFact): Match {
   const attendees = matchAttendees(meeting, NOTHING).map((attendee) => pendingFor(attendee, NOT_CONNECTED));
-  const deal: DealMatch = { ...none(NOT_CONNECTED), status: "PENDING" };
+  const deal: Match["deal"] = { ...none(NOT_CONNECTED), status: "PENDING", mayChange: true };
   return { attendees, deal, readable: [], dropsChoice: false, keptFor: [] };
 }
 
@@ -95,7 +96,7 @@ const CANCELLED = "The meeting was cancelled.";
 /** A meeting that does not take place is about no deal, is contact with nobody and makes nothing readable. */
 export const cancelled = ({ attendees }: Match): Match => ({
   attendees: attendees.map((attendee) => (attendee.side === "BUYER" ? { ...attendee, ...NOBODY } : attendee)),
-  deal: none(CANCELLED),
+  deal: { ...none(CANCELLED), mayChange: false },
   readable: [],
   dropsChoice: false,
   keptFor: [],

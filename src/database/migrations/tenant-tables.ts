@@ -238,6 +238,7 @@ CREATE TABLE meeting_match (
   status text NOT NULL CONSTRAINT meeting_match_status CHECK (status IN ('MATCHED', 'NEEDS_CHOICE', 'NONE', 'PENDING')),
   rule text,
   reason text NOT NULL,
+  may_change boolean NOT NULL DEFAULT false,
   deal_id bigint,
   candidates jsonb NOT NULL,
   matched_at timestamptz NOT NULL,

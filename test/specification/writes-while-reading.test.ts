@@ -1,0 +1,97 @@
+import { fieldOf, patches, setMapping, writeFields } from "../support/fields";
+import { askNote, posts, writeNote } from "../support/notes";
+import { connect, dataOf, recordMeeting, syncAgain, syncEnds, until } from "../support/stories";
+import { useService } from "../support/world";
+
+// While lists are read for the first time nothing is known to be the only one: what is written then could never be taken back.
+
+const { simulator, database, service } = useService({ deals: 10 });
+
+beforeEach(() => {
+  simulator.control.clearFaults();
+  simulator.log.clear();
+});
+
+const buyer = (name: string) => {
+  const email = `${name}@${name}-trading.example`;
+  const person_id = simulator.control.add("person", { name, emails: [{ value: email, primary: true, label: "work" }] });
+  return { email, person_id, deal_id: simulator.control.add("deal", { title: name, status: "open", person_id }) };
+};
+const failDeals = () => simulator.control.fail({ match: "/api/v2/deals", with: { status: 500 } });
+
+interface Read {
+  match: { status: string; reason: string };
+  attendees: { match: { status: string; person: { id: string } } }[];
+}
+const meetingOf = async (id: string, as: object) => {
+  const query = `query ($id: ID!) { meeting(id: $id) { match { status reason } attendees { match { status person { id } } } } }`;
+  return dataOf(await service.ask<{ meeting: Read }>(query, { id }, as)).meeting;
+};
+const isMatched = (id: string, as: object) =>
+  until("the meeting is matched", async () => (await meetingOf(id, as)).match.status === "MATCHED");
+
+const READING = {
+  code: "NEEDS_CHOICE",
+  message:
+    "The CRM is still being read for the first time, and what else could be meant is not known yet. Say in targetId where to write, or send it again once the CRM is read.",
+};
+
+// Seen red: the note went to the person for ever, and the next run matched the deal.
+test("while the deals could not be read, what names no target goes nowhere, and to the deal once they are", async () => {
+  const as = { tenant: "early" };
+  const ada = buyer("ada");
+  const mend = failDeals();
+  await connect(service, simulator, as);
+  expect((await syncEnds(service, as)).state).toBe("FAILED");
+  await setMapping(service, "PERSON", fieldOf(simulator, "PERSON", "varchar").field_code, as);
+  const { id } = await recordMeeting(service, [ada.email], {}, as);
+  const { match, attendees } = await meetingOf(id, as);
+  expect([match.status, attendees.map((one) => one.match.status)]).toEqual(["PENDING", ["MATCHED"]]);
+
+  expect(await askNote(service, { meetingId: id }, as)).toEqual({ ...READING, field: "targetId" });
+  const value = { entity: "PERSON" as const, value: "early" };
+  expect(await writeFields(service, id, [value], { as })).toEqual({ ...READING, field: "values.0.targetId" });
+  expect([posts(simulator), patches(simulator)]).toEqual([[], []]);
+  const targetId = attendees[0]?.match.person.id;
+  expect((await writeNote(service, { meetingId: id, targetId }, as)).state).toBe("WRITTEN");
+
+  mend();
+  await syncAgain(service, database, as);
+  await isMatched(id, as);
+  await writeNote(service, { meetingId: id }, as);
+  expect((await writeFields(service, id, [value], { as })).allWritten).toBe(true);
+  expect(posts(simulator).map(({ body }) => body)).toMatchObject([
+    { person_id: ada.person_id },
+    { deal_id: ada.deal_id },
+  ]);
+});
+
+// Seen red: the second note went to the person, although the receipt of the first says which deal.
+test("while the deal of an earlier note is still to be read anew, the next note goes nowhere else", async () => {
+  const as = { tenant: "again" };
+  const { email, deal_id } = buyer("bea");
+  await connect(service, simulator, as);
+  await syncEnds(service, as);
+  const { id } = await recordMeeting(service, [email], {}, as);
+  await isMatched(id, as);
+  await writeNote(service, { meetingId: id }, as);
+  dataOf(await service.ask("mutation { disconnect { __typename } }", {}, as));
+  const mend = failDeals();
+  await connect(service, simulator, as);
+  expect((await syncEnds(service, as)).state).toBe("FAILED");
+  const pending = await until("the meeting is matched", async () => {
+    const { match, attendees } = await meetingOf(id, as);
+    return attendees[0]?.match.status === "MATCHED" && match;
+  });
+  expect(pending).toMatchObject({
+    status: "PENDING",
+    reason: expect.stringContaining("for which something was written"),
+  });
+  expect(await askNote(service, { meetingId: id }, as)).toEqual({ ...READING, field: "targetId" });
+
+  mend();
+  await syncAgain(service, database, as);
+  await isMatched(id, as);
+  await writeNote(service, { meetingId: id }, as);
+  expect(posts(simulator).map(({ body }) => body)).toMatchObject([{ deal_id }, { deal_id }]);
+});
