@@ -127,7 +127,7 @@ export class WriteNoteInput {
   @Field(() => ID, {
     nullable: true,
     description:
-      "A deal, person or organization certainly matched to the meeting; absent: the meeting's deal, or its only person where no deal could be meant.",
+      "A deal, person or organization certainly matched to the meeting; absent: the meeting's deal, or its only person where no deal could be meant; while the CRM is read for the first time, a chosen deal alone.",
   })
   targetId?: string | null;
 
@@ -164,7 +164,8 @@ export class FieldValueInput {
 
   @Field(() => ID, {
     nullable: true,
-    description: "Which certainly matched record of that entity; absent: the only one.",
+    description:
+      "Which certainly matched record of that entity; absent: the only one; while the CRM is read for the first time, a chosen deal alone.",
   })
   targetId?: string | null;
 

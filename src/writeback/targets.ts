@@ -56,7 +56,7 @@ export function targetOf(
   const kind = isOfDeal ? "DEAL" : (entity ?? "PERSON");
   const [only, ...others] = of(kind);
   if (!only && isOfDeal && facts.hasDeals) return DEAL_NOT_SETTLED;
-  if (facts.mayChange && !(only && isOfDeal)) return NOT_READ;
+  if (facts.mayChange && !(only && isOfDeal && facts.hasChoice)) return NOT_READ;
   if (!only && isOfDeal && facts.hasChoice) return CHOICE_NOT_THERE;
   if (!only) return nothingCertain(kind);
   if (others.length > 0) return severalCertain(kind);

@@ -17,14 +17,15 @@ const buyer = (name: string) => {
   const person_id = simulator.control.add("person", { name, emails: [{ value: email, primary: true, label: "work" }] });
   return { email, person_id, deal_id: simulator.control.add("deal", { title: name, status: "open", person_id }) };
 };
-const failDeals = () => simulator.control.fail({ match: "/api/v2/deals", with: { status: 500 } });
+const fail = (list: string) => simulator.control.fail({ match: `/api/v2/${list}`, with: { status: 500 } });
 
 interface Read {
-  match: { status: string; reason: string };
+  match: { status: string; reason: string; deal: { id: string; crmId: string } | null };
   attendees: { match: { status: string; person: { id: string } } }[];
 }
 const meetingOf = async (id: string, as: object) => {
-  const query = `query ($id: ID!) { meeting(id: $id) { match { status reason } attendees { match { status person { id } } } } }`;
+  const query = `query ($id: ID!) { meeting(id: $id) { match { status reason deal { id crmId } }
+    attendees { match { status person { id } } } } }`;
   return dataOf(await service.ask<{ meeting: Read }>(query, { id }, as)).meeting;
 };
 const isMatched = (id: string, as: object) =>
@@ -40,7 +41,7 @@ const READING = {
 test("while the deals could not be read, what names no target goes nowhere, and to the deal once they are", async () => {
   const as = { tenant: "early" };
   const ada = buyer("ada");
-  const mend = failDeals();
+  const mend = fail("deals");
   await connect(service, simulator, as);
   expect((await syncEnds(service, as)).state).toBe("FAILED");
   await setMapping(service, "PERSON", fieldOf(simulator, "PERSON", "varchar").field_code, as);
@@ -76,7 +77,7 @@ test("while the deal of an earlier note is still to be read anew, the next note 
   await isMatched(id, as);
   await writeNote(service, { meetingId: id }, as);
   dataOf(await service.ask("mutation { disconnect { __typename } }", {}, as));
-  const mend = failDeals();
+  const mend = fail("deals");
   await connect(service, simulator, as);
   expect((await syncEnds(service, as)).state).toBe("FAILED");
   const pending = await until("the meeting is matched", async () => {
@@ -94,4 +95,44 @@ test("while the deal of an earlier note is still to be read anew, the next note 
   await isMatched(id, as);
   await writeNote(service, { meetingId: id }, as);
   expect(posts(simulator).map(({ body }) => body)).toMatchObject([{ deal_id }, { deal_id }]);
+});
+
+// Seen red: the note went to the first deal, and the meeting stayed about it for ever as "the only deal".
+test("a deal besides which others may come takes what names it, or was chosen, and nothing else", async () => {
+  const as = { tenant: "half" };
+  const { email, person_id, deal_id } = buyer("cleo");
+  const mend = fail("organizations");
+  await connect(service, simulator, as);
+  expect((await syncEnds(service, as)).state).toBe("FAILED");
+  await setMapping(service, "DEAL", fieldOf(simulator, "DEAL", "varchar").field_code, as);
+  const record = async () => (await recordMeeting(service, [email], {}, as)).id;
+  const [named, chosen, left] = [await record(), await record(), await record()];
+  const { match } = await meetingOf(left, as);
+  const ONLY = "It is the only deal of the attendees that was open when the meeting began";
+  expect(match).toMatchObject({ status: "MATCHED", deal: { crmId: String(deal_id) } });
+  expect(match.reason).toBe(
+    `${ONLY}. The CRM's organizations have not been read to their end yet, so this may change.`,
+  );
+
+  expect(await askNote(service, { meetingId: left }, as)).toEqual({ ...READING, field: "targetId" });
+  const value = { entity: "DEAL" as const, value: "early" };
+  expect(await writeFields(service, left, [value], { as })).toEqual({ ...READING, field: "values.0.targetId" });
+  expect([posts(simulator), patches(simulator)]).toEqual([[], []]);
+  const targetId = match.deal?.id ?? "";
+  await writeNote(service, { meetingId: named, targetId }, as);
+  const choose = "mutation ($id: ID!, $deal: ID!) { chooseDeal(meetingId: $id, dealId: $deal) { __typename } }";
+  dataOf(await service.ask(choose, { id: chosen, deal: targetId }, as));
+  await writeNote(service, { meetingId: chosen }, as);
+  expect(posts(simulator).map(({ body }) => body)).toMatchObject([{ deal_id }, { deal_id }]);
+
+  const add_time = `${new Date(Date.now() - 86_400_000).toISOString().slice(0, 19)}Z`;
+  simulator.control.add("deal", { title: "another", status: "open", person_id, add_time });
+  mend();
+  await syncAgain(service, database, as);
+  await until("it is known", async () => (await meetingOf(left, as)).match.status === "NEEDS_CHOICE");
+  expect((await meetingOf(named, as)).match.reason).toBe(
+    `${ONLY}, as far as the CRM had been read then. The match stays as it was when something was written to the CRM for this meeting.`,
+  );
+  await writeNote(service, { meetingId: named }, as);
+  expect((await askNote(service, { meetingId: left }, as)).message).toContain("Choose it with chooseDeal");
 });

@@ -36,3 +36,29 @@ test("an attendee whom the CRM may still bring is PENDING, and what free mail st
     "Free mail stands for no company.",
   ]);
 });
+
+// Seen red: the first deal that came made one of two persons certain, and the next page brought the other's.
+test.each(["DEALS", "PERSONS", "PERSONS DEALS"])(
+  "while %s are read, the only one on an open deal of those with an address may not stay it",
+  (lists) => {
+    const crm = `Ann = ada@acme.de; Bea = ada@acme.de; D1 of Ann; reading ${lists}`;
+    const [attendee] = matchIn(world(crm, "ada@acme.de")).attendees;
+    const unread = `The CRM's ${lists.toLowerCase().replace(" ", " and ")} have not been read to their end yet`;
+    expect(attendee).toMatchObject({
+      ...{ status: "AMBIGUOUS", personId: null, rule: null, candidateIds: [1, 2] },
+      reason: `2 persons in the CRM have this address, and 1 of them is on a deal that was open when the meeting began: nothing tells which one it is. ${unread}, so this may change.`,
+    });
+  },
+);
+
+test("who has an address is certain once the persons are read, and until then it is said that others may come", () => {
+  const said = (lists: string) => {
+    const { status, reason } = matchIn(world(`Ada = ada@acme.de; reading ${lists}`, "ada@acme.de")).attendees[0] ?? {};
+    return `${status}: ${reason}`;
+  };
+  const exact = "MATCHED: This person has exactly this address in the CRM.";
+  expect(said("DEALS")).toBe(exact);
+  expect(said("PERSONS DEALS")).toBe(
+    `${exact} The CRM's persons and deals have not been read to their end yet, so this may change.`,
+  );
+});

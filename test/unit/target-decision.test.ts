@@ -48,6 +48,8 @@ test.each<[facts: string, note: string, deal: string, person: string, organizati
   [", reading", CHOICE, CHOICE, CHOICE, CHOICE],
   ["P1 O1, reading", CHOICE, CHOICE, CHOICE, CHOICE],
   ["P1, deals, reading", CHOICE, CHOICE, CHOICE, CHOICE],
+  ["D1 P1 O1, deals, reading", CHOICE, CHOICE, CHOICE, CHOICE],
+  ["D1 P1 O1, deals, chosen, reading", "D1", "D1", CHOICE, CHOICE],
   ["P1 P2 O1", CHOICE, NOT, CHOICE, "O1"],
 ])("with '%s' a write that names nothing goes to %s, of a deal %s, of a person %s, of an organization %s", (...row) => {
   const [facts, ...expected] = row;
@@ -74,6 +76,7 @@ test.each<[named: string, copyId: number, note: string, ofPerson: string]>([
 test.each([
   ["P1, reading", "still being read"],
   ["P1, chosen, reading", "still being read"],
+  ["D1 P1, deals, reading", "still being read"],
   ["P1, chosen", "not in the connected CRM"],
   ["P1, deals, chosen, reading", "Choose it with chooseDeal"],
 ])("with '%s' a note is refused with words that hold: %s", (facts, words) => {

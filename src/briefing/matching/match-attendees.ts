@@ -46,7 +46,7 @@ interface CompanyMatch {
   organizationReason: string | null;
 }
 
-export const NO_COMPANY: CompanyMatch = {
+const NO_COMPANY: CompanyMatch = {
   organizationStatus: "NONE",
   organizationId: null,
   organizationRule: null,
@@ -172,24 +172,24 @@ function matchBuyer(address: string, { rule, persons }: Holders, { startsAt }: M
   if (!first) return nobody("BUYER", "No person in the CRM has this address.");
   const shared = mail.isRoleAddress(address) ? SHARED : "";
   if (persons.length === 1) return somebody(first, rule, REASONS[rule] + shared);
-  const ids = new Set(persons.map(({ crmId }) => crmId));
   const onOpenDeal = new Set(
     facts.deals.filter((deal) => standingAt(deal, startsAt) === "OPEN").flatMap(({ personIds }) => personIds),
   );
   const [only, ...others] = persons.filter(({ crmId }) => onOpenDeal.has(crmId));
   const have = `${persons.length} persons in the CRM have this address${rule === "EMAIL_EXACT" ? "" : APART_FROM}`;
-  if (only && others.length === 0) {
+  const isRead = !facts.unread.some((list) => list === "DEALS" || list === "PERSONS");
+  if (only && others.length === 0 && isRead) {
     const reason = `${have}; only this one is on a deal that was open when the meeting began.`;
     return somebody(only, "ONLY_ONE_ON_OPEN_DEAL", reason + shared);
   }
-  const open = only ? `${others.length + 1} of them are` : "none of them is";
+  const open = `${only ? others.length + 1 : "none"} of them ${others.length > 0 ? "are" : "is"}`;
   return {
     ...nobody(
       "BUYER",
       `${have}, and ${open} on a deal that was open when the meeting began: nothing tells which one it is.`,
     ),
     status: "AMBIGUOUS",
-    candidateIds: [...ids].sort((a, b) => a - b),
+    candidateIds: persons.map(({ crmId }) => crmId).sort((a, b) => a - b),
   };
 }
 

@@ -1,15 +1,7 @@
 import type { DealRule, MatchedEntity } from "../../entities/meeting";
 import { mailboxOf } from "../../platform/email-address";
 import { type CopyFacts, findCandidates, type MatchedList, type MeetingFact } from "./facts";
-import {
-  type AttendeeMatch,
-  type Attending,
-  attendingOf,
-  FREE_MAIL,
-  leadsTo,
-  matchAttendees,
-  NO_COMPANY,
-} from "./match-attendees";
+import { type AttendeeMatch, type Attending, attendingOf, FREE_MAIL, leadsTo, matchAttendees } from "./match-attendees";
 import { type DealMatch, matchDeal, nobodyKnown, none } from "./match-deal";
 
 /** The deal that no rule may change: a user chose it, or a note or field was written by the match. */
@@ -104,7 +96,7 @@ export const cancelled = ({ attendees }: Match): Match => ({
 
 const NOBODY = {
   ...{ status: "NONE", rule: null, reason: CANCELLED, personId: null, candidateIds: [] },
-  ...{ ...NO_COMPANY, organizationReason: CANCELLED },
+  ...{ organizationStatus: "NONE", organizationId: null, organizationRule: null, organizationReason: CANCELLED },
 } as const satisfies Partial<AttendeeMatch>;
 
 /** CRM users who are in the meeting; its owner is, whether invited or not. */
@@ -143,8 +135,9 @@ const GONE =
 const NO_OTHER = "No other could be meant.";
 const STAYS = " The match stays as it was when something was written to the CRM for this meeting.";
 const UNREAD = "have not been read to their end yet";
-/** What was said of a match when something was written, and no longer holds once it stays. */
-const MAY_CHANGE = new RegExp(` The CRM's [a-z, ]+ ${UNREAD}, so this may change\\.`);
+/** What was said of a match when something was written, and what of it holds once it stays. */
+const MAY_CHANGE = new RegExp(`\\. The CRM's [a-z, ]+ ${UNREAD}, so this may change\\.`);
+const AS_READ = ", as far as the CRM had been read then.";
 
 /**
  * What the rules say, where a user's choice and what was written stand above them: no other deal ever takes the place of
@@ -161,7 +154,7 @@ function withChoice(match: DealMatch, choice: ChoiceFact | null, isReading: bool
     const status = isOpen ? "NEEDS_CHOICE" : isReading ? "PENDING" : "NONE";
     return { ...none(reason), status, candidates: match.candidates };
   }
-  const words = written ? `${written.reason.replace(STAYS, "").replace(MAY_CHANGE, "")}${STAYS}` : CHOSEN_REASON;
+  const words = written ? `${written.reason.replace(STAYS, "").replace(MAY_CHANGE, AS_READ)}${STAYS}` : CHOSEN_REASON;
   const candidates = candidatesWith(match, choice);
   return { status: "MATCHED", rule: written ? written.rule : "CHOSEN", reason: words, dealId, candidates };
 }
@@ -192,10 +185,14 @@ export const NOT_CONNECTED = "No CRM is connected. The meeting is matched when o
 
 const ALL_OF = new Intl.ListFormat("en-GB");
 const notReadYet = (lists: readonly MatchedList[]) => `The CRM's ${ALL_OF.format(lists).toLowerCase()} ${UNREAD}`;
+const mayChange = (unread: readonly MatchedList[]) => `${notReadYet(unread)}, so this may change.`;
 
 function pendingAttendee(attendee: AttendeeMatch, unread: readonly MatchedList[]): AttendeeMatch {
-  const again = `${notReadYet(unread)}; it is looked up again then.`;
-  return unread.length === 0 ? attendee : pendingFor(attendee, again);
+  if (unread.length === 0) return attendee;
+  const { status, reason } = attendee;
+  const isOpen = status === "AMBIGUOUS" || (status === "MATCHED" && unread.includes("PERSONS"));
+  const said = isOpen ? { ...attendee, reason: `${reason} ${mayChange(unread)}` } : attendee;
+  return pendingFor(said, `${notReadYet(unread)}; it is looked up again then.`);
 }
 
 /** @param reason why nothing is known yet */
@@ -215,5 +212,5 @@ function pendingDeal(deal: DealMatch, unread: readonly MatchedList[]): DealMatch
   if (unread.length === 0) return deal;
   return deal.status === "NONE"
     ? { ...deal, status: "PENDING", reason: `${notReadYet(unread)}; the meeting is matched again then.` }
-    : { ...deal, reason: `${deal.reason} ${notReadYet(unread)}, so this may change.` };
+    : { ...deal, reason: `${deal.reason} ${mayChange(unread)}` };
 }
