@@ -10,7 +10,7 @@ import {
 } from "../connections/journal";
 import type * as crm from "../crm/parsing/records";
 import { type CopyScope } from "../database/database";
-import { rowsOfEach } from "../database/rows";
+import { ms, rowsOf, rowsOfEach } from "../database/rows";
 import { jsonRows, type Synced, type UpsertOptions, upsertPage, type WrittenRow } from "../database/upsert";
 import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import { DealRow } from "../entities/deal";
@@ -51,7 +51,8 @@ function newestOfEach<T extends { id: number; updateTime?: string | null }>(reco
 
 export const isDeleted = (record: object) => "deleted" in record && record.deleted === true;
 
-type WritePage = (copy: CopyScope, now: Date, tells?: boolean) => Promise<Written & { rows: readonly WrittenRow[] }>;
+type WrittenPage = Written & { rows: readonly WrittenRow[] };
+type WritePage = (copy: Parameters<Write>[0], now: Date, tells?: boolean) => Promise<WrittenPage>;
 
 /** Splits a page into what stays and what the CRM flags as deleted, and writes both. */
 function pageOf<T extends { id: number; updateTime?: string | null }, R extends object>(
@@ -75,7 +76,7 @@ function pageOf<T extends { id: number; updateTime?: string | null }, R extends 
 
 /** SQL over `t`: the rows' deal, and what else of them silence is judged by (`briefing/quiet/read-quiet.ts`). */
 const JUDGED_BY = {
-  persons: ["NULL", "t.last_incoming_mail_time", "t.last_outgoing_mail_time"],
+  persons: ["NULL", "t.last_incoming_mail_time", ms("t.last_outgoing_mail_time")],
   activities: [
     ...["t.deal_id", "t.person_id", "t.participant_ids::text", "t.type", "t.done", "t.due_at", "t.due_has_time"],
     // Once it is done, its last change counts as long as the CRM does not say when that was.
@@ -92,11 +93,11 @@ function judgedPage<T extends { id: number; updateTime?: string | null }, R exte
   toRow: (record: T) => Synced<R>,
   judgedBy: readonly string[],
   options?: UpsertOptions,
-): { kept: readonly T[]; write: Write } {
+): { kept: readonly T[]; write: WritePage } {
   const { kept, write } = pageOf(page, entity, toRow, { ...options, told: judgedBy });
-  const writeJudged: Write = async (copy, now) => {
-    const written = await write(copy, now, copy.hasMatchedDeals);
-    const touched = written.rows.filter(({ told }) => told !== null);
+  const writeJudged: WritePage = async (copy, now, tells = copy.hasMatchedDeals) => {
+    const written = await write(copy, now, tells);
+    const touched = written.rows.filter(({ told }) => told !== null && copy.hasMatchedDeals !== false);
     const left = touched.flatMap(({ told }) => (told && told !== "NEW" && told.was[0] ? Number(told.was[0]) : []));
     return { ...written, touched: touched.map(({ id }) => id), left };
   };
@@ -145,16 +146,29 @@ export const writePersons: Writer<crm.CrmPerson> = (page) => {
   const { kept, write } = judgedPage(page, PersonRow, toRow, JUDGED_BY.persons);
   const writeAddresses = addressesOf(kept);
   return async (copy, now) => {
-    const written = await write(copy, now);
+    const written = await write(copy, now, true);
     await writeAddresses(copy, written.ids);
+    const mailed = written.rows.flatMap(({ id, told }) => {
+      const [was, became] = told && told !== "NEW" ? [told.was[2], told.became[2]] : [];
+      return was && was !== became ? [{ id, at: Number(was) }] : [];
+    });
+    if (mailed.length > 0) await copy.rows(KEEP_FIRST_MAILS, [copy.tenantId, copy.copyId, jsonRows(mailed)]);
     return written;
   };
 };
 
+/** Of a deal that a meeting is about later, our first mail is gone from the CRM by then: with each mail that moves the time. */
+const KEEP_FIRST_MAILS = `
+  UPDATE deal d SET first_mail_at = to_timestamp(f.first[1] / 1000.0), first_mail_person_id = f.first[2] FROM (
+    SELECT o.crm_id, min(ARRAY[r.at, r.id]) AS first FROM jsonb_to_recordset($3::jsonb) AS r (id bigint, at bigint)
+    CROSS JOIN LATERAL (SELECT x.crm_id FROM ${rowsOf("deal", "person_id", "r.id")} x
+      UNION SELECT x.deal_id FROM ${rowsOf("deal_participant", "person_id", "r.id")} x) h
+    CROSS JOIN LATERAL ${rowsOf("deal", "crm_id", "h.crm_id")} o
+    WHERE o.status = 'open' AND o.first_mail_at IS NULL AND (${ms("o.add_time")} <= r.at) IS NOT FALSE GROUP BY o.crm_id) f
+  WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = f.crm_id`;
+
 /** Replaces the addresses of those persons that were changed by what they have now. */
-function addressesOf(
-  persons: readonly crm.CrmPerson[],
-): (copy: CopyScope, changed: readonly number[]) => Promise<void> {
+function addressesOf(persons: readonly crm.CrmPerson[]) {
   const present = persons.flatMap(({ id, emails }) => {
     const addresses = new Set(emails.map(({ value }) => normalizeAddress(value)).filter((address) => address !== null));
     return [...addresses].map((address) => ({
@@ -164,7 +178,7 @@ function addressesOf(
       domain: mailDomainOf(address),
     }));
   });
-  return async ({ tenantId, copyId, rows }, changed) => {
+  return async ({ tenantId, copyId, rows }: CopyScope, changed: readonly number[]) => {
     if (changed.length === 0) return;
     const known = new Set(changed);
     const kept = present.filter(({ personId }) => known.has(personId));
