@@ -47,7 +47,7 @@ export type TroubleCode =
   | 'CRM_ACCOUNT_CLOSED'
   /** Its answer made no sense. */
   | 'CRM_ANSWER_UNREADABLE'
-  /** Its request limit is used up; other apps share it. */
+  /** Its request limit is used up; others share it. */
   | 'RATE_LIMITED'
   /** It does not accept this service's app registration: tell the operator. */
   | 'SERVICE_MISCONFIGURED'

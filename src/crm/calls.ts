@@ -2,10 +2,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Clock, SECOND_MS, systemClock } from "../platform/clock";
 import type { Secret } from "../platform/keyring";
 import { CrmError, failureOfStatus } from "./errors";
-import { type CrmAnswer, type CrmHttp, type CrmRequest, textOf } from "./http";
+import type { CrmAnswer, CrmHttp, CrmRequest } from "./http";
 import type { CrmEntity } from "./parsing/fields";
-import { codeOfRefusal, detailOf } from "./parsing/page";
-import { jsonOf } from "./parsing/values";
+import { codeOfRefusal, detailOf, isHtml, isProxys } from "./parsing/page";
 
 /** A documented address, and what one request to it costs of the company's tokens for the day. */
 export interface Address {
@@ -177,8 +176,8 @@ export class Calls {
       const token = await tokenOf();
       const request = this.#request(call, token);
       const answer = await this.#pacer.paced(() => http.send(request));
-      // A proxy's page under 429 would stop syncs as if the company's tokens were used up.
-      if (!isHtml(answer)) payment.answered(answer);
+      // A proxy's 429 would stop syncs as if the company's tokens were used up.
+      if (!isProxys(answer)) payment.answered(answer);
       return { answer, token };
     } catch (error) {
       // Whatever else throws did so before the first byte; of an answer that was lost, the CRM has taken its price.
@@ -200,14 +199,10 @@ export class Calls {
   }
 }
 
-/** A proxy's page: it says nothing of what the CRM did. */
-const isHtml = ({ contentType }: CrmAnswer): boolean => contentType.includes("html");
-
 function successful(answer: CrmAnswer): CrmAnswer {
   const { status } = answer;
   if (status >= 200 && status < 300) return answer;
-  // The CRM says in JSON what it forbids; the proxy before it blocks with a page, or a line of text.
-  const proxys = isHtml(answer) || (status === 403 && jsonOf(textOf(answer)) === undefined);
+  const proxys = isProxys(answer);
   throw new CrmError(
     failureOfStatus(status, proxys),
     `The CRM answered ${status}${isHtml(answer) ? " with an HTML page" : ""}.`,

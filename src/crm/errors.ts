@@ -6,7 +6,7 @@ import { ServiceError } from "../platform/errors";
  * - ACCOUNT_CLOSED: the company's CRM account is not open: trial over or unpaid (402)
  * - REFUSED: a right or a scope is missing, or the CRM does not accept the request (other 4xx)
  * - NOT_FOUND: gone, or not visible to the authorizing user (404, 410)
- * - RATE_LIMITED: over the CRM's limit (429)
+ * - RATE_LIMITED: over the CRM's limit, or that of the proxy before it (429)
  * - BUDGET_LOW: not sent, so that the customer's other apps have tokens left
  * - UNAVAILABLE: no connection, time-out, 408, 409, 5xx, an HTML page or a block of a proxy: temporary
  * - UNREADABLE: a success that is not in the documented form, or too large, and a redirect, which is never followed
@@ -44,7 +44,7 @@ const EXPLANATIONS: Record<CrmFailure | "NO_TOKEN", Explanation> = {
     todo: "Ask the CRM's admin.",
   },
   NOT_FOUND: { what: "The CRM does not know a list that it documents.", todo: "Tell the operator." },
-  RATE_LIMITED: { what: "The CRM's request limit is used up; other apps share it.", todo: "Try again later." },
+  RATE_LIMITED: { what: "The CRM's request limit is used up; others share it.", todo: "Try again later." },
   BUDGET_LOW: {
     what: "This service's share of the CRM's daily tokens is used up, or little is left for other apps.",
     todo: "Try again later.",

@@ -26,7 +26,7 @@ export const TroubleCodeEnum = apiEnum<TroubleCode>("TroubleCode", "What keeps a
   CRM_REFUSED: "It refused a request: a right of the authorizing user or of the app is missing.",
   CRM_ACCOUNT_CLOSED: "The company's account is not open.",
   CRM_ANSWER_UNREADABLE: "Its answer made no sense.",
-  RATE_LIMITED: "Its request limit is used up; other apps share it.",
+  RATE_LIMITED: "Its request limit is used up; others share it.",
   SERVICE_MISCONFIGURED: "It does not accept this service's app registration: tell the operator.",
   BUDGET_LOW: "This service's share of its daily tokens is used up, or little is left for others.",
 });

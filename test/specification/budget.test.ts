@@ -1,4 +1,4 @@
-import type { Simulator } from "../../simulator";
+import type { Fault, Simulator } from "../../simulator";
 import type { Purpose } from "../../src/connections/budget";
 import { HOUR_MS, MINUTE_MS } from "../../src/platform/clock";
 import type { Config } from "../../src/platform/config";
@@ -172,13 +172,33 @@ test("after a 429 of the day nothing but writes is sent until a look is answered
   await api.persons({ cursor: null });
 });
 
+const LINE = { status: 429, body: "error code: 1015", contentType: "text/plain; charset=UTF-8" };
+const IN_JSON = { success: false, error: "Request over limit" };
+
 // Seen red: nothing but writes was sent until a look was answered.
-test("a 429 with a proxy's page is none of the day", async () => {
+test.each<[string, Fault]>([
+  ["a page", { kind: "html", status: 429 }],
+  ["a line of text", LINE],
+  ["nothing", { ...LINE, body: "" }],
+])("a 429 with %s is a proxy's, and none of the company's day", async (_, fault) => {
+  const [acme, globex] = [calls(0).api, calls(1, "MEETINGS").api];
+  simulator.control.fail({ match: "/api/v2/persons", times: 1, with: fault });
+  await expect(acme.persons({ cursor: null })).rejects.toMatchObject({ code: "RATE_LIMITED" });
+  await acme.persons({ cursor: null });
+  await globex.deals({ cursor: null, ids: [1] });
+  expect(await row()).toMatchObject({ limited_at: null });
+});
+
+test.each<[string, Fault]>([
+  ["JSON", { status: 429, body: IN_JSON }],
+  ["JSON as text", { ...LINE, body: JSON.stringify(IN_JSON) }],
+  ["text and the window's headers", { ...LINE, headers: { "x-ratelimit-remaining": "37" } }],
+  ["text and the day's headers", { ...LINE, headers: { "x-daily-ratelimit-token-remaining": "0" } }],
+])("a 429 with %s is the CRM's, of the day", async (_, fault) => {
   const { api } = calls(0);
-  const remove = simulator.control.fail({ match: "/api/v2/persons", times: 1, with: { kind: "html", status: 429 } });
+  simulator.control.fail({ match: "/api/v2/persons", times: 1, with: fault });
   await expect(api.persons({ cursor: null })).rejects.toMatchObject({ code: "RATE_LIMITED" });
-  remove();
-  await api.persons({ cursor: null });
+  expect(await refusalOf(api.persons({ cursor: null }))).not.toBeNull();
 });
 
 test("a request that was not sent costs nothing, and a repeat after 401 costs its price again", async () => {

@@ -14,7 +14,7 @@ test("a run and a write say the same of what happened, and each what follows for
   const closed = new CrmError("ACCOUNT_CLOSED", "402", { status: 402 });
   expect([failureOf(closed)?.message, certainFailureOf(closed)?.message]).toEqual([ACCOUNT, ACCOUNT]);
   const limited = new CrmError("RATE_LIMITED", "429", { status: 429 });
-  const what = "The CRM's request limit is used up; other apps share it.";
+  const what = "The CRM's request limit is used up; others share it.";
   expect(failureOf(limited)?.message).toBe(
     `${what} A later sync goes on from here; where none is planned, ask for one.`,
   );

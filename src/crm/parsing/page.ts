@@ -176,6 +176,18 @@ function tooLarge(answer: CrmAnswer, why: string): CrmError {
   return new CrmError("UNREADABLE", `The CRM's answer ${why}.`, { ...detailOf(answer), tooLarge: true });
 }
 
+/** A proxy's page: it says nothing of what the CRM did. */
+export const isHtml = ({ contentType }: CrmAnswer): boolean => contentType.includes("html");
+
+const TELLS_LIMITS = /^x-(ratelimit|daily)-/;
+
+/** The CRM says in JSON what it refuses; the proxy before it blocks with a page, a line of text or nothing. */
+export function isProxys(answer: CrmAnswer): boolean {
+  const { status, headerNames } = answer;
+  const mayBlock = status === 403 || (status === 429 && !headerNames.some((name) => TELLS_LIMITS.test(name)));
+  return isHtml(answer) || (mayBlock && jsonOf(textOf(answer)) === undefined);
+}
+
 const refusalForm = z.object({ code: z.string().regex(/^[A-Z_]{1,60}$/i) });
 
 /** The text code of a refusal (wire fact 9); undefined where it has none. */
