@@ -161,11 +161,11 @@ export class CrmApi {
     return beside(page, { ...page, next: next && `${next}:${reached}` });
   }
 
-  /** Whether a list shows a record: it leaves out what was deleted, merged into another, archived or hidden from this user. */
+  /** Whether a list shows a record: it leaves out, or flags, what was deleted, merged into another, archived or hidden from this user. */
   async isShown({ entity, id }: fields.CrmRecordRef): Promise<boolean> {
     const list = { DEAL: ADDRESSES.deals, PERSON: ADDRESSES.persons, ORGANIZATION: ADDRESSES.organizations }[entity];
-    const { records } = await this.#list(list, record.recordId, { cursor: null }, { ids: id });
-    return records.some((shown) => shown.id === id);
+    const { records } = await this.#list(list, record.shownRecord, { cursor: null }, { ids: id });
+    return records.some((shown) => shown.id === id && !shown.deleted);
   }
 
   /** So many deals are about to be asked for who takes part. */

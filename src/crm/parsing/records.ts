@@ -148,6 +148,16 @@ export const personRecord = z
 /** UTF-16 units: lists are sorted by it, and an index holds no long texts. */
 const MAX_CURRENCY = 20;
 
+interface Flags {
+  status?: string | null;
+  is_deleted: boolean | null;
+  is_archived?: boolean | null;
+}
+
+/** Whether a record that is shown is in the bin, or archived, where it takes no writes either. */
+const isGone = (record: Flags): boolean =>
+  record.is_deleted === true || record.status === "deleted" || record.is_archived === true;
+
 export const dealRecord = z
   .object({
     id,
@@ -194,7 +204,7 @@ export const dealRecord = z
     addTime: deal.add_time,
     updateTime: deal.update_time,
     customFields: deal.custom_fields,
-    deleted: deal.is_deleted === true || deal.status === "deleted" || deal.is_archived === true,
+    deleted: isGone(deal),
   }));
 
 /** A participant's own `id` is the link's; the person's is `person_id.value`. */
@@ -274,8 +284,10 @@ export const noteRecord = z
     deleted: note.active_flag === false,
   }));
 
-/** A record of which no more is asked than whether it is there. */
-export const recordId = z.object({ id });
+/** A record of which no more is asked than whether it is there: a list may show what is in the bin (wire fact 5). */
+export const shownRecord = z
+  .object({ id, status: optionalText, is_deleted: optionalFlag, is_archived: optionalFlag })
+  .transform((record) => ({ id: record.id, deleted: isGone(record) }));
 
 /** A note just made: the id is what counts, the rest only where it can be read. */
 export const createdNoteRecord = z
