@@ -93,7 +93,7 @@ export type RefusalCode =
   | 'BUDGET_LOW'
   /** The CRM has no such field of the entity. */
   | 'FIELD_NOT_FOUND'
-  /** A standard field, or one of a type that cannot be written. */
+  /** A standard field, or one that cannot be written. */
   | 'FIELD_NOT_WRITABLE'
   /** No field of the entity is nominated. */
   | 'FIELD_NOT_MAPPED'

@@ -66,6 +66,7 @@ function writtenFields(world: World, user: User, entity: FieldEntity, sent: unkn
   for (const code of codes) {
     const field = world.company.fields[entity].find((one) => one.is_custom_field && one.field_code === code);
     if (!field) throw invalidField(code, "is not a custom field");
+    if (field.is_writable === false) throw invalidField(code, "is filled by the CRM");
     const outcome = customValue(sent[code], { world, user, field });
     if ("problem" in outcome) throw invalidField(code, outcome.problem);
     written[code] = outcome.value;

@@ -40,7 +40,7 @@ export interface Control extends Records {
   /** Returns the new field's code. */
   addCustomField(entity: FieldEntity, field: NewCustomField): string;
   removeCustomField(entity: FieldEntity, code: string): void;
-  /** The field is called otherwise, or has other options; every value stays. */
+  /** The field is called otherwise, has other options, or is filled by the CRM alone from now on, or no longer; every value stays. */
   describeField(entity: FieldEntity, code: string, words: FieldWords): void;
   /** The field keeps its code and loses every value. */
   changeFieldType(entity: FieldEntity, code: string, type: FieldType, options?: readonly string[]): void;

@@ -10,11 +10,13 @@ export interface NewCustomField {
   type: FieldType;
   /** For enum and set. Their ids are in the field list. */
   options?: readonly string[];
+  isWritable?: boolean;
 }
 
 export interface FieldWords {
   name?: string;
   options?: readonly { id: number; label: string }[];
+  isWritable?: boolean;
 }
 
 /** What an admin of the CRM does to its custom fields. No record's update time moves. */
@@ -24,7 +26,7 @@ export class CustomFieldControl {
   constructor(private readonly world: World) {}
 
   /** Returns the field's code; every record has the field, unset. */
-  add(entity: FieldEntity, { name, type, options }: NewCustomField): string {
+  add(entity: FieldEntity, { name, type, options, isWritable }: NewCustomField): string {
     const { fields } = this.world.company;
     const code = createHash("sha1")
       .update(`added/${entity}/${this.made++}`)
@@ -37,6 +39,7 @@ export class CustomFieldControl {
       subfields: subfieldsOf(type, code, name),
       is_custom_field: true,
       is_optional_response_field: false,
+      is_writable: isWritable,
     };
     fields[entity] = [...fields[entity], field];
     this.reshape(entity, (values) => ({ ...values, [code]: null }));
@@ -51,7 +54,7 @@ export class CustomFieldControl {
     this.reshape(entity, ({ [code]: _removed, ...rest }) => rest);
   }
 
-  /** Another name or other options; no value changes, also where it is none of the options any more. */
+  /** Another name or other options, or another is to fill it; no value changes, also where it is none of the options any more. */
   describe(entity: FieldEntity, code: string, words: FieldWords): void {
     const { fields } = this.world.company;
     const old = this.field(entity, code);
@@ -59,6 +62,7 @@ export class CustomFieldControl {
       ...old,
       field_name: words.name ?? old.field_name,
       options: words.options?.map(({ id, label }) => ({ id, label, color: null })) ?? old.options,
+      is_writable: words.isWritable ?? old.is_writable,
     };
     fields[entity] = fields[entity].map((field) => (field === old ? changed : field));
   }

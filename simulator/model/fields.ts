@@ -17,4 +17,6 @@ export interface Field {
   subfields: { field_code: string; field_name: string; field_type: string }[] | null;
   is_custom_field: boolean;
   is_optional_response_field: boolean;
+  /** False of one that only the CRM fills, a formula for one, whatever its type; one report alone tells of it. */
+  is_writable?: boolean;
 }

@@ -165,7 +165,7 @@ function choose(
     return refused("FIELD_NOT_FOUND", message, "fieldKey");
   }
   if (field.writable) return accepted(field);
-  const why = field.custom ? `has the type ${field.type}, which cannot be written` : "is not a custom field";
+  const why = field.custom ? `(${field.type}) cannot be written` : "is not a custom field";
   return refused("FIELD_NOT_WRITABLE", `The field "${field.name}" ${why}. Choose one that is writable.`, "fieldKey");
 }
 
@@ -196,7 +196,7 @@ function seenIn(
     const { fieldName, fieldType, options } = mapping;
     return { fieldName, fieldType, options, health: "MISSING_IN_CRM" };
   }
-  const health = field.type === mapping.nominatedType ? "OK" : "TYPE_CHANGED";
+  const health = !field.writable ? "NOT_WRITABLE" : field.type === mapping.nominatedType ? "OK" : "TYPE_CHANGED";
   return { fieldName: field.name, fieldType: field.type, options: field.options, health };
 }
 

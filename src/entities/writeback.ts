@@ -2,14 +2,14 @@ import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn } from "typeorm
 import type { MatchedEntity } from "./meeting";
 import { OfTenant, TenantRow } from "./tenant";
 
-export const FIELD_MAPPING_HEALTHS = ["OK", "MISSING_IN_CRM", "TYPE_CHANGED", "UNKNOWN"] as const;
+export const FIELD_MAPPING_HEALTHS = ["OK", "MISSING_IN_CRM", "TYPE_CHANGED", "NOT_WRITABLE", "UNKNOWN"] as const;
 export type FieldMappingHealth = (typeof FIELD_MAPPING_HEALTHS)[number];
 
 /** The one custom field of an entity that the service may write. It is the tenant's, and holds for one CRM company. */
 @Entity("field_mapping")
 @ForeignKey(() => TenantRow, ["tenantId"], ["id"], { name: "field_mapping_tenant_fkey" })
 @Check("field_mapping_entity", "entity IN ('DEAL', 'PERSON', 'ORGANIZATION')")
-@Check("field_mapping_health", "health IN ('OK', 'MISSING_IN_CRM', 'TYPE_CHANGED', 'UNKNOWN')")
+@Check("field_mapping_health", "health IN ('OK', 'MISSING_IN_CRM', 'TYPE_CHANGED', 'NOT_WRITABLE', 'UNKNOWN')")
 export class FieldMappingRow extends OfTenant {
   @PrimaryColumn("text")
   entity!: MatchedEntity;

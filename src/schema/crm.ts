@@ -127,7 +127,8 @@ export class CrmField {
   custom!: boolean;
 
   @Field(() => Boolean, {
-    description: "Whether the service could nominate it: custom, and of a type that it can write.",
+    description:
+      "Whether the service could nominate it: custom, of a type that it can write, and not read-only in the CRM.",
   })
   writable!: boolean;
 
@@ -169,6 +170,7 @@ export const FieldMappingHealthEnum = apiEnum<FieldMappingHealth>(
     OK: "It is there, with the type that it had when it was nominated.",
     MISSING_IN_CRM: "The CRM no longer lists it.",
     TYPE_CHANGED: "Its type is another than when it was nominated; nominating it again accepts that.",
+    NOT_WRITABLE: "It cannot be written any more, as where it is a formula.",
     UNKNOWN: "The last look failed, or the connection needs re-authorization.",
   },
 );

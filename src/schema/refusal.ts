@@ -19,7 +19,7 @@ const REFUSALS = {
   SYNC_TOO_SOON: "A member asked within a minute of the last run; `retryAt` says when.",
   BUDGET_LOW: "The CRM company's tokens of the day are needed for its other apps; `retryAt` says when to ask again.",
   FIELD_NOT_FOUND: "The CRM has no such field of the entity.",
-  FIELD_NOT_WRITABLE: "A standard field, or one of a type that cannot be written.",
+  FIELD_NOT_WRITABLE: "A standard field, or one that cannot be written.",
   FIELD_NOT_MAPPED: "No field of the entity is nominated.",
   MEETING_NOT_FOUND: "The tenant has recorded no such meeting.",
   DEAL_NOT_FOUND: "No deal that the tenant may read; unknown, foreign and unmatched ones are answered alike.",

@@ -111,7 +111,7 @@ function fitting(mapping: FieldMappingRow, asked: unknown, now: Date): Omit<Plan
   const failed = (failure: WriteFailure) => ({ type, value: null, failure, inDoubt: isOld });
   if (health === "MISSING_IN_CRM")
     return failed({ code: "FIELD_NOT_FOUND", message: `The CRM no longer has the field "${name}". Nominate another.` });
-  const reading = readValue({ name, type, options }, asked);
+  const reading = readValue({ name, type, options, writable: health !== "NOT_WRITABLE" }, asked);
   if ("fault" in reading) return failed({ code: "VALUE_REJECTED", message: reading.fault });
   const isByLabel = hasOptions(type) && reading.wire !== null && String(reading.wire) !== String(asked);
   return { type, value: reading.wire, failure: null, inDoubt: isByLabel && isOld };

@@ -183,13 +183,15 @@ export interface FieldDefinition {
   name: string;
   type: string;
   options: readonly CrmFieldOption[];
+  writable: boolean;
 }
 
+export const notWritable = ({ name, type }: Pick<FieldDefinition, "name" | "type">): string =>
+  `the field "${name}" (${type}) cannot be written in the CRM. Nominate another.`;
+
 /** The value as it is to be sent, or what the field expects instead, as a sentence for people. null and "" clear any field. */
-export function readValue({ name, type, options }: FieldDefinition, value: unknown): Reading {
-  if (!isWritableType(type)) {
-    return { fault: `the field "${name}" has the type ${type} in the CRM, which cannot be written. Nominate another.` };
-  }
+export function readValue({ name, type, options, writable }: FieldDefinition, value: unknown): Reading {
+  if (!writable || !isWritableType(type)) return { fault: notWritable({ name, type }) };
   if (value === null || value === "") return { wire: null };
   if (hasUnwritableText(value)) return { fault: "it has a NUL character or half a surrogate pair. Remove that." };
   const { read, shape } = KINDS[type];

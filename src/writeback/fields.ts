@@ -2,9 +2,10 @@ import type { Actor } from "../auth/actor";
 import { areLabelsOld } from "../connections/field-lists";
 import { type FieldMappings, readFieldMappings } from "../connections/field-mappings";
 import { CrmError } from "../crm/errors";
+import type { CrmField } from "../crm/parsing/fields";
 import type { TenantScope } from "../database/database";
 import type { MatchedEntity } from "../entities/meeting";
-import type { FieldWriteRow } from "../entities/writeback";
+import type { FieldMappingRow, FieldWriteRow } from "../entities/writeback";
 import { accepted, type Outcome } from "../platform/errors";
 import { UnsealError } from "../platform/keyring";
 import {
@@ -19,7 +20,7 @@ import {
   type RecordReport,
   writeRecord,
 } from "./field-batch";
-import { isApplied } from "./field-values";
+import { isApplied, notWritable } from "./field-values";
 import { type LookedUp, LookUps } from "./look-ups";
 import {
   FIELD_GONE,
@@ -139,8 +140,9 @@ export class FieldWrites {
     for (const [position, outcome] of outcomes.entries()) {
       const receipt = isRejected(outcome) && batch[position]?.receipt;
       // A look that fails says nothing.
-      const isGone = receipt && (await this.#typeOf(receipt).catch(() => "")) === null;
-      explained.push(isGone ? FIELD_GONE : outcome);
+      const field = receipt ? await this.#fieldOf(receipt).catch(() => undefined) : undefined;
+      if (field?.writable === false) explained.push(rejectedFor(notWritable(field)));
+      else explained.push(field === null ? FIELD_GONE : outcome);
     }
     return explained;
   }
@@ -172,27 +174,38 @@ export class FieldWrites {
     const { entity, targetId, fieldKey, value } = receipt;
     // First: of a record that cannot be read nothing is found out, and the list costs the company ten times as much.
     const seen = await api.customFieldsOf(entity, targetId);
-    const type = await this.#typeOf(receipt);
-    const found = type !== null && isApplied(type, value, seen.customFields[fieldKey]);
+    const field = await this.#fieldOf(receipt);
+    const found = field !== null && isApplied(field.type, value, seen.customFields[fieldKey]);
     const verdict = verdictOf(sentAt, { begunAt, lookUps: receipt.lookUps, found, complete: true });
     if (verdict === "UNKNOWN") return null;
     const copy = (scope: TenantScope) => copyFields(scope, copyId, entity, seen);
     if (verdict === "WRITTEN") return { outcome: { state: "WRITTEN" }, copy };
-    return { outcome: type === null ? FIELD_GONE : OTHER_VALUE, copy };
+    return { outcome: field === null ? FIELD_GONE : OTHER_VALUE, copy };
   }
 
   /** By a list that is at most a minute old; null: the CRM has no such field. */
-  async #typeOf({ tenantId, entity, fieldKey }: FieldWriteRow): Promise<string | null> {
+  async #fieldOf({ tenantId, entity, fieldKey }: FieldWriteRow): Promise<SeenField | null> {
     const { database, mappings, clock } = this.parts;
     const kept = (await readFieldMappings(database.tenant(tenantId))).find((field) => field.entity === entity);
     if (kept?.fieldKey === fieldKey && !areLabelsOld(kept.checkedAt, clock()))
-      return kept.health === "MISSING_IN_CRM" ? null : kept.fieldType;
+      return kept.health === "MISSING_IN_CRM" ? null : seenOf(kept);
     const list = await mappings.fields(tenantId, entity);
     if (!list.ok) throw new CrmError("UNAVAILABLE", list.message);
-    return list.value.find(({ key }) => key === fieldKey)?.type ?? null;
+    return list.value.find(({ key }) => key === fieldKey) ?? null;
   }
 }
 
+type SeenField = Pick<CrmField, "name" | "type" | "writable">;
+const seenOf = ({ fieldName, fieldType, health }: FieldMappingRow): SeenField => ({
+  name: fieldName,
+  type: fieldType,
+  writable: health !== "NOT_WRITABLE",
+});
+
+const rejectedFor = (message: string): WriteOutcome => ({
+  state: "FAILED",
+  failure: { code: "VALUE_REJECTED", message },
+});
 const isRejected = (outcome: WriteOutcome) => outcome.state === "FAILED" && outcome.failure.code === "VALUE_REJECTED";
 
 function intentOf({ meetingId, values, idempotencyKey }: AskedFields): Intent {

@@ -80,6 +80,8 @@ export const fieldRecord = z
     field_name: storableText,
     field_type: storableText,
     is_custom_field: optionalFlag,
+    // One report alone tells of it (wire fact 7.3): what makes no sense must not cost the whole list.
+    is_writable: optionalFlag.catch(null),
     options,
   })
   .transform((field) => {
@@ -90,7 +92,7 @@ export const fieldRecord = z
       name: field.field_name,
       type: field.field_type,
       custom,
-      writable: custom && isWritableType(field.field_type),
+      writable: custom && isWritableType(field.field_type) && field.is_writable !== false,
       options: field.options,
     };
   });

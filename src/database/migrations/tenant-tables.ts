@@ -128,7 +128,7 @@ CREATE TABLE field_mapping (
   field_type text NOT NULL,
   options jsonb NOT NULL,
   health text NOT NULL
-    CONSTRAINT field_mapping_health CHECK (health IN ('OK', 'MISSING_IN_CRM', 'TYPE_CHANGED', 'UNKNOWN')),
+    CONSTRAINT field_mapping_health CHECK (health IN ('OK', 'MISSING_IN_CRM', 'TYPE_CHANGED', 'NOT_WRITABLE', 'UNKNOWN')),
   checked_at timestamptz NOT NULL,
   CONSTRAINT field_mapping_pkey PRIMARY KEY (tenant_id, entity),
   CONSTRAINT field_mapping_tenant_fkey FOREIGN KEY (tenant_id) REFERENCES tenant (id)

@@ -276,6 +276,8 @@ export type FieldMappingHealth =
   | 'MISSING_IN_CRM'
   /** Its type is another than when it was nominated; nominating it again accepts that. */
   | 'TYPE_CHANGED'
+  /** It cannot be written any more, as where it is a formula. */
+  | 'NOT_WRITABLE'
   /** The last look failed, or the connection needs re-authorization. */
   | 'UNKNOWN';
 
@@ -404,7 +406,7 @@ export type RefusalCode =
   | 'BUDGET_LOW'
   /** The CRM has no such field of the entity. */
   | 'FIELD_NOT_FOUND'
-  /** A standard field, or one of a type that cannot be written. */
+  /** A standard field, or one that cannot be written. */
   | 'FIELD_NOT_WRITABLE'
   /** No field of the entity is nominated. */
   | 'FIELD_NOT_MAPPED'

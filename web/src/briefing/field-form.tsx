@@ -4,7 +4,7 @@ import { Button, Notice } from "../ui/parts";
 import { Problem } from "../ui/problem";
 import { keptDraft } from "./drafts";
 import { FieldInput } from "./field-input";
-import { type FieldOptions, useFieldOptions } from "./field-options";
+import { type FieldOptions, mayBeWritten, useFieldOptions } from "./field-options";
 import { FieldResult } from "./field-result";
 import {
   asFilled,
@@ -53,7 +53,7 @@ export function FieldForm({ meetingId, slot, mappings, briefing, writes: receipt
   const shown = mappings.filter(({ entity }) => recordsOf(entity, briefing).length > 0);
   const options = useFieldOptions(shown);
   if (shown.length === 0) return null;
-  const writable = shown.filter(({ entity, health }) => health !== "MISSING_IN_CRM" && options[entity].list !== null);
+  const writable = shown.filter((mapping) => mayBeWritten(mapping) && options[mapping.entity].list !== null);
   const values = valuesOf(writable, filled, briefing);
   const isStopped = writing?.is === "STOPPED";
   const isRenominated = writing?.is === "RENOMINATED";
@@ -116,11 +116,11 @@ function Field({ mapping, records, filled, options, isLocked, onChange }: FieldP
   const parts = filled?.parts ?? [];
   const isUnknown = filled?.writeId !== undefined;
   const [only] = records;
-  if (health === "MISSING_IN_CRM") {
+  if (!mayBeWritten(mapping)) {
     return (
       <p className="small">
-        <bdi>{name}</bdi> of the {RECORD[entity]} is gone from the CRM, so nothing can be written into it. An owner or
-        admin can nominate another field.
+        <bdi>{name}</bdi> of the {RECORD[entity]} {health === "NOT_WRITABLE" ? "is filled by" : "is gone from"} the CRM,
+        so nothing can be written into it. An owner or admin can nominate another field.
       </p>
     );
   }

@@ -23,7 +23,7 @@ export function useFieldOptions(mappings: readonly MappingFragment[]): Record<Cr
 /** Asked of the CRM only for a field that has options. */
 function useOptionsOf(entity: CrmEntity, mappings: readonly MappingFragment[]): FieldOptions {
   const mapping = mappings.find((one) => one.entity === entity);
-  const isNeeded = mapping !== undefined && mapping.health !== "MISSING_IN_CRM" && hasOptions(mapping.fieldType);
+  const isNeeded = mapping !== undefined && mayBeWritten(mapping) && hasOptions(mapping.fieldType);
   const [{ data, error }, refresh] = useQuery({
     query: NominatedFieldDocument,
     variables: { entity },
@@ -40,6 +40,10 @@ function useOptionsOf(entity: CrmEntity, mappings: readonly MappingFragment[]): 
   if (!isNeeded) return { list: [], error: undefined, reread };
   return { list: error || !field ? null : (field.options ?? []), error, reread };
 }
+
+/** As far as the CRM's list was last seen. */
+export const mayBeWritten = ({ health }: MappingFragment): boolean =>
+  health !== "MISSING_IN_CRM" && health !== "NOT_WRITABLE";
 
 function hasOptions(type: string | null): boolean {
   const { input } = fieldKind(type);

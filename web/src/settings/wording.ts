@@ -33,6 +33,11 @@ export const HEALTH: Record<FieldMappingHealth, { text: string; tone: Tone; advi
     tone: "warn",
     advice: "The field has another type than when it was chosen. Choose it again to accept that.",
   },
+  NOT_WRITABLE: {
+    text: "Cannot be written",
+    tone: "bad",
+    advice: "This field cannot be written any more. Choose another one; nothing is written until then.",
+  },
   UNKNOWN: { text: "Not known now", tone: "plain", advice: "The CRM's field list cannot be read at the moment." },
 };
 
