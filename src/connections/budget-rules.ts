@@ -17,6 +17,8 @@ export const SMALLEST_LIMIT = 30_000;
 export const FLOOR = 0.1;
 /** A share of the limit for meetings, beside the syncs' share. */
 const MEETINGS_SHARE = 0.1;
+/** A share of the limit: once writes, with the lists of fields among them, have cost it, such a list is read once an hour. */
+const FIELDS_SHARE = 0.1;
 /** Of the meetings' share, what may go to deals of meetings that are not about to begin; the rest is for those that are. */
 const AHEAD = 0.5;
 /** What a day of lists and looks costs where little changes; participants leave it, pro rata of what remains of the day. */
@@ -93,6 +95,10 @@ export const spentOf = (state: BudgetState): number => state.spentOnSyncs + stat
 /** Nothing but writes, and what a meeting needs, is asked for now; after a 429 not that either. */
 export const isShort = (state: BudgetState): boolean =>
   state.limitedAt !== null || (balanceOf(state) ?? Number.POSITIVE_INFINITY) < limitOf(state) * FLOOR;
+
+/** Whether lists of fields are read anew for whoever chooses fields; else they are an hour old for all. @param state of the present day */
+export const mayReadFields = (state: BudgetState): boolean =>
+  !isShort(state) && state.spentOnWrites < limitOf(state) * FIELDS_SHARE;
 
 /** Whether tokens that were set aside may still be spent, after what was told meanwhile. */
 export function mayGoOn(state: BudgetState, purpose: Purpose): boolean {

@@ -60,6 +60,12 @@ export class Budget {
     return rules.leftFor(state ?? rules.newBudget(now), purpose, this.parts.share, now);
   }
 
+  /** Whether there are tokens to read lists of fields more often than hourly. */
+  async mayReadFields(tenantId: number, copyId: number, now: Date): Promise<boolean> {
+    const state = await this.#read(tenantId, copyId, now);
+    return rules.mayReadFields(state ?? rules.newBudget(now));
+  }
+
   /** From when on so many tokens may be spent on a purpose, or a look be taken for them; null: now. */
   async shortUntil(
     tenantId: number,

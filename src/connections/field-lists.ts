@@ -6,6 +6,7 @@ import { FieldListRow } from "../entities/crm-company";
 import { DAY_MS, HOUR_MS, MINUTE_MS, msApart } from "../platform/clock";
 import type { Outcome } from "../platform/errors";
 import { cutText } from "../platform/safe-html";
+import type { Budget } from "./budget";
 import { holdLiveCopy } from "./copies";
 
 /** Names of fields and options may be changed at any time, and no record says so. */
@@ -75,8 +76,16 @@ const LABELS_HOLD_MS = MINUTE_MS;
 export const areLabelsOld = (readAt: Date, now: Date): boolean => msApart(readAt, now) >= LABELS_HOLD_MS;
 
 /** How long a reading of a list, or its failure, answers others too. A refusal of the connection ends with what it speaks of. */
-export const sharedForMs = (list: Outcome<CrmField[], string>): number =>
-  list.ok ? HOUR_MS : list.code === "CRM_UNAVAILABLE" ? MINUTE_MS : 0;
+export const sharedFor =
+  <T extends Outcome<CrmField[], string>>(listMs: number) =>
+  (list: T): number =>
+    list.ok ? listMs : list.code === "CRM_UNAVAILABLE" ? MINUTE_MS : 0;
+
+/** For whom a list is shown, and what pays for its reading. */
+export interface Onlooker {
+  chooses: boolean;
+  budget: Pick<Budget, "mayReadFields">;
+}
 
 /** Whether the CRM's list is to be asked for now. */
 export function isFieldListDue(list: Pick<FieldListRow, "askedAt" | "readAt" | "wanted"> | null, now: Date): boolean {

@@ -8,7 +8,7 @@ import { OAuthError } from "../crm/oauth";
 import type { CrmEntity, CrmField } from "../crm/parsing/fields";
 import type { CopyScope, Database, TenantScope } from "../database/database";
 import { FieldMappingRow } from "../entities/writeback";
-import { type Clock, Lately } from "../platform/clock";
+import { type Clock, HOUR_MS, Lately, MINUTE_MS } from "../platform/clock";
 import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import { inWork, workFields } from "../platform/work";
@@ -23,7 +23,7 @@ import {
   NOT_CONNECTED,
   readConnection,
 } from "./connection";
-import { isAskedLately, keepLiveList, readFieldList, sharedForMs } from "./field-lists";
+import { isAskedLately, keepLiveList, type Onlooker, readFieldList, sharedFor } from "./field-lists";
 import { boundOf } from "./visibility";
 
 export type FieldListRefusal = "NOT_CONNECTED" | "NEEDS_REAUTHORIZATION" | "CRM_UNAVAILABLE";
@@ -55,22 +55,27 @@ export const readFieldMappings = ({ tenantId, entities }: TenantScope): Promise<
 
 /** The nominated fields (specification 2.3): at most one an entity, each an existing custom field that can be written. */
 export class FieldMappings {
-  readonly #lately = new Lately<FieldList>(sharedForMs);
+  readonly #ofHour = new Lately(sharedFor<FieldList>(HOUR_MS));
+  readonly #ofMinute = new Lately(sharedFor<FieldList>(MINUTE_MS));
 
   constructor(private readonly parts: FieldMappingParts) {}
 
-  /** The fields of an entity, read live; for whoever chooses none as read lately, for each reading costs the company tokens. */
-  async fields(tenantId: number, entity: CrmEntity, isLive = true): Promise<FieldList> {
+  /** The fields of an entity, read live; for an onlooker as read lately, for each reading costs the company tokens (decision 0028). */
+  async fields(tenantId: number, entity: CrmEntity, onlooker?: Onlooker): Promise<FieldList> {
     const scope = this.parts.database.tenant(tenantId);
     const connection = await readConnection(scope);
     if (!connection?.copyId) return NOT_CONNECTED;
     if (connection.state === "NEEDS_REAUTHORIZATION") return NEEDS_REAUTHORIZATION;
     const copy = { ...scope, copyId: connection.copyId };
-    if (isLive) return this.#read(copy, entity, this.parts.clock());
-    const known = await readFieldList(copy, entity);
+    const now = this.parts.clock();
+    if (!onlooker) return this.#read(copy, entity, now);
+    const isAmple = await onlooker.budget.mayReadFields(tenantId, copy.copyId, now);
+    // Processes that each go by what another has read would take turns at reading it.
+    const newest = isAmple ? (await readFieldList(copy, entity))?.readAt : null;
+    const lists = isAmple && onlooker.chooses ? this.#ofMinute : this.#ofHour;
     // Others join it: it is not called off with the work that began it.
     const read = (at: Date) => inWork(workFields(), () => this.#read(copy, entity, at));
-    return this.#lately.read(`${tenantId} ${copy.copyId} ${entity}`, this.parts.clock(), known?.readAt, read);
+    return lists.read(`${tenantId} ${copy.copyId} ${entity}`, now, newest, read);
   }
 
   /** What the list says of the nominated field is kept. */
@@ -88,13 +93,12 @@ export class FieldMappings {
   ): Promise<Outcome<FieldMappingRow[], FieldMappingRefusal>> {
     const policy = await this.#policy(actor, "setFieldMapping");
     if (policy) return policy;
-    const key = fieldKey.trim();
     const outside = this.parts.database.tenant(actor.tenantId);
     const copyId = await liveCopyId(outside);
     const before = copyId && (await boundOf(outside, copyId));
     const list = await this.fields(actor.tenantId, entity);
     if (!list.ok) return list;
-    const chosen = choose(list.value, entity, key);
+    const chosen = choose(list.value, entity, fieldKey.trim());
     if (!chosen.ok) return chosen;
     const now = this.parts.clock();
     return outside.transaction(async (scope) => {
@@ -184,13 +188,11 @@ async function upsert(
   );
 }
 
-type SeenField = Pick<FieldMappingRow, "fieldName" | "fieldType" | "options" | "health">;
-
 /** What a whole list says of a nominated field. A missing one keeps what was last seen, a changed type stays till it is nominated anew. */
 function seenIn(
   mapping: Pick<FieldMappingRow, "fieldKey" | "nominatedType" | "fieldName" | "fieldType" | "options">,
   list: readonly CrmField[],
-): SeenField {
+): Pick<FieldMappingRow, "fieldName" | "fieldType" | "options" | "health"> {
   const field = list.find(({ key, custom }) => custom && key === mapping.fieldKey);
   if (!field) {
     const { fieldName, fieldType, options } = mapping;

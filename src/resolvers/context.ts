@@ -93,7 +93,8 @@ export function createOperationContext<Who extends Viewer>(
   };
   const lists = new Map<CrmEntity, ReturnType<OperationContext["liveFields"]>>();
   const liveFields = (entity: CrmEntity) => {
-    const asked = lists.get(entity) ?? services.fieldMappings.fields(tenantId, entity, mayManageConnection(actor));
+    const onlooker = { chooses: mayManageConnection(actor), budget: services.budget };
+    const asked = lists.get(entity) ?? services.fieldMappings.fields(tenantId, entity, onlooker);
     lists.set(entity, asked);
     return asked;
   };

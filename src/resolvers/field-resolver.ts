@@ -32,7 +32,7 @@ export class NominatedFieldResolver {
   @FieldResolver(() => [CrmField], {
     complexity: LIVE,
     description:
-      "Fields of the entity in the CRM, read live through the connection; for those who may not choose fields as read within the hour, since each reading costs the CRM company tokens. An error with the code NOT_CONNECTED, NEEDS_REAUTHORIZATION or CRM_UNAVAILABLE where they cannot be read.",
+      "Fields of the entity in the CRM, as read within the minute for those who may choose fields and within the hour for others; for all once the company's tokens are short (decision 0028). An error with the code NOT_CONNECTED, NEEDS_REAUTHORIZATION or CRM_UNAVAILABLE where they cannot be read.",
   })
   async fields(
     @Arg("entity", () => CrmEntityEnum, { description: "Whose fields." }) entity: MatchedEntity,

@@ -24,7 +24,7 @@ interface FieldChoiceProps {
   onClose(changed: boolean): void;
 }
 
-/** The CRM's own list of custom fields, read now, to choose one of. */
+/** The CRM's own list of custom fields, as read just now, to choose one of. */
 export function FieldChoice({ entity, present, onClose }: FieldChoiceProps) {
   const [{ data, error, fetching }, refresh] = useQuery({
     query: CustomFieldsDocument,
@@ -65,6 +65,9 @@ function FieldForm({ entity, present, fields, onClose }: FieldChoiceProps & { fi
           {fitting.length > MOST_SHOWN && `, the first ${number(MOST_SHOWN)} are shown`}
         </p>
       </div>
+      <p className="small muted">
+        As the CRM had them at most a minute ago; an hour, where few of its tokens are left today.
+      </p>
       <fieldset className="field-list">
         <legend className="visually-hidden">Custom field</legend>
         {fitting.slice(0, MOST_SHOWN).map((field) => (
