@@ -32,8 +32,9 @@ export interface Balance {
 /**
  * The company's daily budget: shared by all its users and apps, a fixed price for each operation whatever it answers.
  * Known are the prices, and that the balance told is the one before the request. Three guesses: a refusal with a known
- * token (400, 403, 404) costs what the answer would have cost; an unknown token, a request over a limit and an answer that a
- * fault gives in the CRM's place cost nothing; the first call that cannot be paid ends the day for cheaper ones too.
+ * token (400, 403, 404) and a failure (5xx) cost what the answer would have cost, also where a fault gives them; an unknown
+ * token, a request over a limit and what a fault gives else in the CRM's place cost nothing; the first call that cannot be
+ * paid ends the day for cheaper ones too.
  */
 export class Budget {
   private day = 0;

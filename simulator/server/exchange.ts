@@ -5,7 +5,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { type Answer, json, Refusal } from "../api/answer";
 import type { Twist } from "../api/operation";
 import type { Budget } from "./budget";
-import { type Faults, falseAnswer, type KindOfFault, twistOf, withHeaders } from "./faults";
+import { type Faults, falseAnswer, isPaid, type KindOfFault, twistOf, withHeaders } from "./faults";
 import type { LateEffects } from "./late-effects";
 import { entryOf, type LogEntry, type RecordedRequests } from "./request-log";
 
@@ -62,7 +62,9 @@ export class Exchange {
     const socket = request.raw.socket;
     if (fault?.kind === "reset") socket.destroy();
     if (socket.destroyed) return 0;
-    const answer = (active && falseAnswer(active.fault)) ?? this.answered(answering, request, entry, fault);
+    const instead = active && falseAnswer(active.fault);
+    if (instead && isPaid(instead)) settled(answering, request, entry);
+    const answer = instead ?? this.answered(answering, request, entry, fault);
     if (fault?.kind === "delay") await wait(fault.ms);
     if (fault?.kind === "hangAfter") await active?.removed;
     if (answer === null || fault?.kind === "lostAfter") socket.destroy();
@@ -124,6 +126,15 @@ function answerOf(work: Work, fault: KindOfFault | null): Answer {
     return work(twistOf(fault));
   } catch (error) {
     return refusalOf(error);
+  }
+}
+
+/** Who asks is settled, and it is paid for; the work is not done. */
+function settled(answering: Answering, request: FastifyRequest, facts: Facts): void {
+  try {
+    answering(request, facts);
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
   }
 }
 

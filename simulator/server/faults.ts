@@ -133,6 +133,13 @@ export function falseAnswer(fault: Fault): Answer | null {
   }
 }
 
+const REFUSED = new Set([400, 403, 404]);
+
+/** Whether an answer in place of the true one costs what that would have cost. A page comes from the CRM's front door, before any price. */
+export function isPaid({ status, contentType }: Answer): boolean {
+  return !contentType.startsWith("text/html") && (REFUSED.has(status) || status >= 500);
+}
+
 function plainFault(fault: Extract<Fault, { body?: unknown }>): Answer {
   const { body, contentType = "application/json; charset=utf-8" } = fault;
   const text = typeof body === "string" ? body : JSON.stringify(body ?? { success: false, error: "Simulated fault" });

@@ -1,4 +1,4 @@
-import type { Simulator } from "../../simulator";
+import type { Fault, Simulator } from "../../simulator";
 import { operations } from "../../simulator/api/operations";
 import { optionsFrom } from "../../simulator/arguments";
 import { settingsFrom } from "../../simulator/model/options";
@@ -89,11 +89,28 @@ test("what the wire takes is in the ledger by operation, and the log tells each 
   expect(simulator.control.balance()).toBe(949);
 });
 
-test("an unknown token, a fault in the CRM's place and an unknown address cost nothing, and are counted where they were asked", async () => {
+// Seen red: what a fault refused in the CRM's place was free, and so were days of asking in vain.
+test("a refusal and a failure that a fault gives cost the operation's price, and a page of a proxy, a limit or a token's refusal nothing", async () => {
+  const { simulator, client } = await begin({ dailyTokens: 1_000 });
+  const costOf = async (fault: Fault) => {
+    const mark = simulator.control.ledger();
+    const end = simulator.control.fail({ match: "/api/v1/notes", with: fault });
+    await client.get("/api/v1/notes");
+    end();
+    return simulator.control.ledger(mark).ours;
+  };
+  const paid: Fault[] = [...[400, 403, 404, 500, 503].map((status) => ({ status })), { kind: "forbidden" }];
+  const free: Fault[] = [...[401, 402, 429].map((status) => ({ status })), { kind: "html" }, { kind: "throttle" }];
+  for (const fault of paid) expect([fault, await costOf(fault)]).toEqual([fault, 20]);
+  for (const fault of free) expect([fault, await costOf(fault)]).toEqual([fault, 0]);
+  expect(simulator.control.balance()).toBe(1_000 - 20 * paid.length);
+});
+
+test("an unknown token, a limit and an unknown address cost nothing, and are counted where they were asked", async () => {
   const { simulator, client } = await begin({ dailyTokens: 100 });
   const mark = simulator.control.ledger();
-  simulator.control.fail({ match: "/api/v2/stages", times: 1, with: { status: 500 } });
-  expect((await client.get("/api/v2/stages")).status).toBe(500);
+  simulator.control.fail({ match: "/api/v2/stages", times: 1, with: { kind: "throttle" } });
+  expect((await client.get("/api/v2/stages")).status).toBe(429);
   expect((await client.get("/api/v2/products")).status).toBe(404);
   simulator.control.revoke(simulator.company.stories.singleDeal.ownerId);
   expect((await client.get("/api/v2/stages")).status).toBe(401);
