@@ -98,6 +98,10 @@ export class SyncPassRow extends OfList {
   @Column("timestamptz", { nullable: true })
   failedSince!: Date | null;
 
+  /** Until when it is not tried again, because it has failed; null: it has not, has got on since, or somebody asks for it. */
+  @Column("timestamptz", { nullable: true })
+  restsUntil!: Date | null;
+
   /** When it first had to begin anew, because its list had no end or its cursor was refused. */
   @Column("timestamptz", { nullable: true })
   inVainSince!: Date | null;

@@ -23,14 +23,23 @@ import {
   type RunContext,
   reservationsOf,
 } from "./commit";
-import { failureOf, gapOf, isListFailure, noteMissing, type RunFailure, RunLostError, recordGaps } from "./failures";
+import {
+  failureOf,
+  failureOfRest,
+  gapOf,
+  isListFailure,
+  noteMissing,
+  type RunFailure,
+  RunLostError,
+  recordGaps,
+} from "./failures";
 import { LISTS, type ListResource } from "./lists";
 import { areDealsOfMeetingsDue } from "./participant-queue";
 import { askParticipants } from "./participants";
 import { begunOf, type ListState, passOf, readStates } from "./passes";
-import { type PassKind, PRICE_OF_MEETING, passesOf, sinceOf } from "./plan";
+import { isResting, type PassKind, PRICE_OF_MEETING, passesOf, sinceOf } from "./plan";
 import { probeMatched, refreshMeeting } from "./probes";
-import { readSteps } from "./run-history";
+import { readSteps, totals } from "./run-history";
 import {
   type ClaimedRun,
   claimRun,
@@ -315,13 +324,15 @@ export class SyncEngine {
     const over = reason || (await this.#readsLists(context, steps)) ? null : TOKEN_TROUBLES;
     // They are many to count, and whoever needs the connection would wait for it.
     const gaps = await readGaps(copy, clock());
+    const ofRest = failureOfRest(gaps);
     const failure = await copy.transaction(async (scope) => {
       // The connection before the run, in the order in which disconnecting locks them.
       await this.parts.planNext(scope, run.copyId, reason);
       if (!reason) await holdRun(scope, run, clock());
-      const ended = await endRun(scope, run, { failure: reason, gaps, now: clock() });
+      const ended = await endRun(scope, run, { failure: reason ?? ofRest, gaps, now: clock() });
       if (!reason) await followUser(scope, run.copyId);
       if (!ended) await endTrouble(scope, run.copyId, over);
+      else if (ended.message === ofRest?.message) await endTrouble(scope, run.copyId, TOKEN_TROUBLES);
       else if (isTrouble(ended.code)) {
         await noteTrouble(scope, run.copyId, { code: ended.code, message: ended.message }, clock());
       }
@@ -359,7 +370,10 @@ function kindsOf(
   const { tellsChanges } = LISTS[resource];
   const begunBefore = new Set(step.state === "QUEUED" ? begunOf(state) : []);
   const isDone = step.state === "SUCCEEDED";
-  const facts = { tellsChanges, list: state.list, wholeIsOpen: state.passes.has("WHOLE"), begunBefore, isDone };
+  const whole = state.passes.get("WHOLE");
+  // Beside one that rests, what changed is read all the same.
+  const wholeIsOpen = whole !== undefined && !isResting(whole, clock());
+  const facts = { tellsChanges, list: state.list, wholeIsOpen, begunBefore, isDone };
   const kinds = passesOf(facts, clock(), staleAfterMs);
   // One that a turn before has begun for a meeting, beside a whole pass.
   if (state.passes.has("CHANGES") && !kinds.includes("CHANGES")) kinds.unshift("CHANGES");
@@ -381,16 +395,3 @@ const stepsOf = async ({ copy, run }: RunContext) =>
 
 /** A list that failed is none for this run; one that was read may be read again beside a long pass. */
 const isToRead = ({ state }: SyncStepRow) => state !== "FAILED" && state !== "CANCELLED";
-
-function totals(
-  steps: readonly SyncStepRow[],
-): Record<"requests" | "fetched" | "written" | "removed" | "rejected", number> {
-  const sum = (of: (step: SyncStepRow) => number) => steps.reduce((total, step) => total + of(step), 0);
-  return {
-    requests: sum(({ requests }) => requests),
-    fetched: sum(({ fetched }) => fetched),
-    written: sum(({ written }) => written),
-    removed: sum(({ removed }) => removed),
-    rejected: sum(({ rejected }) => rejected),
-  };
-}

@@ -1,16 +1,17 @@
 import { LessThan } from "typeorm";
-import { ConnectionGoneError, NeedsReauthorizationError } from "../connections/connection";
+import { ConnectionGoneError, isTrouble, NeedsReauthorizationError } from "../connections/connection";
 import { NO_TOKEN } from "../connections/renewal";
 import type { CrmPage } from "../crm/api";
 import { CrmError, type CrmFailure, explain, proofRefusedBehind, stopBehind } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
 import type { CopyScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
-import { RejectedRecordRow } from "../entities/sync-list";
-import type { GapCode, SyncErrorCode, SyncResource } from "../entities/sync-run";
-import { DAY_MS } from "../platform/clock";
+import { MAIN_LISTS, RejectedRecordRow, SyncPassRow } from "../entities/sync-list";
+import type { GapCode, GapSummary, SyncErrorCode, SyncResource } from "../entities/sync-run";
+import { DAY_MS, HOUR_MS } from "../platform/clock";
 import { ServiceError } from "../platform/errors";
 import { LISTS, type ListResource, type Unknown } from "./lists";
+import { ageOf, LONGEST_REST_MS, SLOW_MS } from "./plan";
 
 // What a run is said to have failed for, and what could not be read: whole lists, answers about a record, single records.
 
@@ -88,6 +89,38 @@ export function isListFailure(error: unknown): error is CrmError {
 }
 
 const OF_ONE_LIST: ReadonlySet<CrmFailure> = new Set(["REFUSED", "NOT_FOUND", "UNREADABLE", "UNAVAILABLE"]);
+
+/** Until when a list that failed is not tried: for as long as it has failed. A fault may be over in an hour; a right has to be given. */
+export function restOf({ code, detail }: CrmError, since: Date, now: Date): Date {
+  const ofCode = code === "REFUSED" || code === "NOT_FOUND" ? SLOW_MS : HOUR_MS;
+  const mostMs = detail.endless ? LONGEST_REST_MS : ofCode;
+  return new Date(now.getTime() + Math.max(0, Math.min(mostMs, now.getTime() - since.getTime())));
+}
+
+/** How long a page that does not come is asked for by its cursor, whose life is not documented. */
+const CURSOR_LIFE_MS = DAY_MS;
+/** It has failed where it stands for long already: one that is long, and gets on, is none. */
+export function isStuck({ cursor, failedSince }: Pick<SyncPassRow, "cursor" | "failedSince">, now: Date): boolean {
+  return cursor !== null && failedSince !== null && ageOf(failedSince, now) > CURSOR_LIFE_MS;
+}
+
+type FailedPass = Pick<SyncPassRow, "resource" | "kind" | "removes" | "updatedSince" | "failedSince" | "inVainSince">;
+
+/** That a pass's next page did not come: it rests, also where it had not begun. */
+export async function noteFailed({ tenantId, copyId, typed }: CopyScope, pass: FailedPass, error: CrmError, now: Date) {
+  const { resource, kind, removes, updatedSince, failedSince, inVainSince } = pass;
+  const restsUntil = restOf(error, (error.detail.endless ? inVainSince : failedSince) ?? now, now);
+  const row = { tenantId, copyId, resource, kind, removes, updatedSince, failedSince: failedSince ?? now, restsUntil };
+  await typed((orm) => orm.upsert(SyncPassRow, row, ["tenantId", "copyId", "resource", "kind"]));
+}
+
+/** What a run has failed for that did without a main list, which rests. */
+export function failureOfRest(gaps: readonly GapSummary[]): RunFailure | null {
+  const [failure] = gaps.flatMap(({ resource, code, message }) =>
+    MAIN_LISTS.includes(resource) && isTrouble(code) ? [{ code, message }] : [],
+  );
+  return failure ?? null;
+}
 
 /** Failures of one sub-fetch that become a gap; all others end the run, and a stop by the operator makes it wait. */
 export function isSubFetchFailure(error: unknown): error is CrmError {

@@ -1,6 +1,7 @@
 import { Any } from "typeorm";
 import type { CopyScope } from "../database/database";
 import { AbsentRecordRow } from "../entities/sync-list";
+import { MINUTE_MS, msApart } from "../platform/clock";
 import { count, type HeldCopy, type InHand, inRun, judged, type RunContext } from "./commit";
 import { LISTS, type ListResource } from "./lists";
 import { endPass, type ListState, leavePass, movePass, type Pass } from "./passes";
@@ -9,6 +10,8 @@ import { removeRecords } from "./writers";
 
 // What the CRM no longer shows of whole lists: two walks prove it. Of single records two looks do (`probes.ts`).
 
+/** Two walks that are both to show that much is gone stand at least so far apart. */
+export const WALKS_APART_MS = 10 * MINUTE_MS;
 /** Rows removed, and noted, in one transaction. */
 const [REMOVED_AT_ONCE, NOTED_AT_ONCE] = [1_000, 5_000];
 /** A walk that shows so many fewer records, and less than half, may be a glitch (decision 0013). */
@@ -24,6 +27,13 @@ export interface Absence {
 /** So much less than is held is more likely a glitch, or another user's view, than a day's deletions: it has to be proven. */
 export function isMuch({ absent, held }: Absence): boolean {
   return absent >= held || (absent > MANY && absent > held / 2);
+}
+
+/** Where a walk shows that much is gone, the next one is to be of another moment. */
+export function mustWait({ walk, cursor, firstWalkEndedAt }: Pass, now: Date): boolean {
+  if (walk !== 2 || cursor !== null || firstWalkEndedAt === null) return false;
+  // A clock that was far ahead then must not keep the second walk from ever beginning.
+  return msApart(firstWalkEndedAt, now) < WALKS_APART_MS;
 }
 
 /**

@@ -150,13 +150,14 @@ export interface Unknown {
 }
 
 /**
- * Of what changed records name. Its lists are read at once, but once for each: who has left the company may be on no list, and
+ * Of what changed records name. Its lists are read at once, where they do not rest, but once for each: who has left the company may be on no list, and
  * their deals go on changing.
  */
 export function readUnknown(
   { tenantId, copyId, rows, metadata }: CopyScope,
   resource: ListResource,
   ids: readonly number[],
+  now: Date,
 ): Promise<Unknown[]> {
   const { entity, depends } = LISTS[resource];
   const { tableName } = metadata(entity);
@@ -165,9 +166,11 @@ export function readUnknown(
        FROM ${rowsOfEach(tableName, "crm_id", "$3::bigint[]")} t
        WHERE t.${column} IS NOT NULL AND NOT EXISTS (SELECT 1 FROM ${metadata(of).tableName} n
            WHERE n.tenant_id = $1 AND n.copy_id = $2 AND n.crm_id = t.${column}) AND NOT EXISTS (SELECT 1 FROM sync_list l
-           WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.resource = '${named}' AND t.${column} = ANY (l.missing))`,
+           WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.resource = '${named}' AND t.${column} = ANY (l.missing))
+         AND NOT EXISTS (SELECT 1 FROM sync_pass p
+           WHERE p.tenant_id = $1 AND p.copy_id = $2 AND p.resource = '${named}' AND p.rests_until > $4)`,
   );
-  return rows<Unknown>(names.join(" UNION ALL "), [tenantId, copyId, ids], { named: "text", id: "number" });
+  return rows<Unknown>(names.join(" UNION ALL "), [tenantId, copyId, ids, now], { named: "text", id: "number" });
 }
 
 /** A page with what it writes. */

@@ -58,7 +58,7 @@ export function passOf({ list, passes, ahead }: ListState, resource: SyncResourc
   if (ahead?.pass.kind === kind) return ahead.pass;
   const updatedSince = kind === "CHANGES" && list?.watermark ? sinceOf(list.watermark) : null;
   const removes = SLOW.has(resource) && isRemovable(resource) && list?.watermark != null;
-  const first = { ...BEGINNING, inVainSince: null, begunAnewAt: null, smallPages: 0 };
+  const first = { ...BEGINNING, inVainSince: null, begunAnewAt: null, restsUntil: null, smallPages: 0 };
   return passes.get(kind) ?? { resource, kind, removes, updatedSince, isStored: false, ...first };
 }
 
@@ -125,7 +125,7 @@ export async function askWhole(
   await rows(
     `INSERT INTO sync_pass AS p (tenant_id, copy_id, resource, kind, removes) SELECT $1, $2, unnest($3::text[]), 'WHOLE', $4
      ON CONFLICT (tenant_id, copy_id, resource, kind) DO UPDATE SET removes = true, began_at = NULL, cursor = NULL,
-       last_id = 0, walk = 1, first_walk_ended_at = NULL, failed_since = NULL
+       last_id = 0, walk = 1, first_walk_ended_at = NULL, failed_since = NULL, rests_until = NULL
      WHERE EXCLUDED.removes AND NOT p.removes`,
     [tenantId, copyId, resources, removes],
   );
@@ -142,17 +142,13 @@ export const restartPass = (copy: CopyScope, pass: Pass): Promise<void> => chang
 export const noteAnew = (copy: CopyScope, pass: Pass, now: Date): Promise<void> =>
   change(copy, pass, { inVainSince: pass.inVainSince ?? now, begunAnewAt: now });
 
-/** That its next page did not come. */
-export const noteFailed = (copy: CopyScope, pass: Pass, now: Date): Promise<void> =>
-  change(copy, pass, { failedSince: pass.failedSince ?? now });
-
 async function change({ tenantId, copyId, typed }: CopyScope, { resource, kind }: Pass, to: Partial<SyncPassRow>) {
   await typed((orm) => orm.update(SyncPassRow, { tenantId, copyId, resource, kind }, to));
 }
 
 /** Somebody asks for what is new: nothing rests. */
 export const endRests = ({ tenantId, copyId, typed }: CopyScope): Promise<unknown> =>
-  typed((orm) => orm.update(SyncPassRow, { tenantId, copyId }, { begunAnewAt: null }));
+  typed((orm) => orm.update(SyncPassRow, { tenantId, copyId }, { begunAnewAt: null, restsUntil: null }));
 
 /** Where a pass stands after a page, with the step's counts. The caller's transaction has written the page. */
 export async function movePass(
@@ -167,7 +163,7 @@ export async function movePass(
   if (pass.isStored) {
     await rows(
       `WITH ${COUNTED}
-       UPDATE sync_pass SET began_at = $10, cursor = $11, last_id = $12, walk = $13, first_walk_ended_at = $14, small_pages = $15, failed_since = NULL
+       UPDATE sync_pass SET began_at = $10, cursor = $11, last_id = $12, walk = $13, first_walk_ended_at = $14, small_pages = $15, failed_since = NULL, rests_until = NULL
        WHERE tenant_id = $1 AND copy_id = $16 AND resource = $3 AND kind = $17`,
       [...counts, ...place, copyId, kind],
     );

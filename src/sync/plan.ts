@@ -6,12 +6,8 @@ import type { ListResource } from "./lists";
 
 /** The CRM's index lags its writes by seconds, its stamps by perhaps more: a list is asked for what changed so much before its watermark. */
 const OVERLAP_MS = 5 * MINUTE_MS;
-/** Two walks that are both to show that much is gone stand at least so far apart. */
-export const WALKS_APART_MS = 10 * MINUTE_MS;
-/** How long a page that does not come is asked for by its cursor, whose life is not documented. */
-const CURSOR_LIFE_MS = DAY_MS;
 /** What cannot be read for long is tried once a day. */
-const LONGEST_REST_MS = DAY_MS;
+export const LONGEST_REST_MS = DAY_MS;
 
 /** Small lists that seldom change, and that the CRM only tells whole. */
 export const SLOW: ReadonlySet<SyncResource> = new Set(["USERS", "PIPELINES", "STAGES"]);
@@ -49,8 +45,6 @@ export const SHORT_MS = HOUR_MS;
 export const SECOND_LOOK_MS = 10 * MINUTE_MS;
 
 export type PassKind = "WHOLE" | "CHANGES";
-/** Where a pass stands, and since when it begins anew. */
-type Place = Pick<SyncPassRow, "walk" | "cursor" | "firstWalkEndedAt">;
 type Anew = Pick<SyncPassRow, "inVainSince" | "begunAnewAt">;
 
 /**
@@ -110,22 +104,22 @@ export function rests({ inVainSince, begunAnewAt }: Anew, now: Date): boolean {
   return restedMs >= 0 && restedMs < restMs;
 }
 
-/** Where a walk shows that much is gone, the next one is to be of another moment. */
-export function mustWait({ walk, cursor, firstWalkEndedAt }: Place, now: Date): boolean {
-  if (walk !== 2 || cursor !== null || firstWalkEndedAt === null) return false;
-  // A clock that was far ahead then must not keep the second walk from ever beginning.
-  return msApart(firstWalkEndedAt, now) < WALKS_APART_MS;
+/** When a pass goes on. What a clock far ahead has noted holds up none. */
+function goesOnAt({ restsUntil }: Pick<SyncPassRow, "restsUntil">, now: Date): number {
+  return restsUntil && msApart(restsUntil, now) <= LONGEST_REST_MS ? restsUntil.getTime() : 0;
 }
 
-/** It has failed where it stands for long already: one that is long, and gets on, is none. */
-export function isStuck({ cursor, failedSince }: Pick<SyncPassRow, "cursor" | "failedSince">, now: Date): boolean {
-  return cursor !== null && failedSince !== null && ageOf(failedSince, now) > CURSOR_LIFE_MS;
-}
+export const isResting = (pass: Pick<SyncPassRow, "restsUntil">, now: Date): boolean =>
+  goesOnAt(pass, now) > now.getTime();
 
 /** What the schedule knows of a list. */
 export interface PaceFacts extends Pick<SyncListRow, "readAt" | "wholeAt" | "quietReads" | "muchGone" | "lateAt"> {
   /** A way through it is under way, or was asked for. */
   isOpen: boolean;
+  /** Until when that rests, because it has failed. */
+  restsUntil: Date | null;
+  /** What has failed is how the list is read at its pace; else it is a whole pass beside that. */
+  isUnread: boolean;
 }
 
 export type Lists = ReadonlyMap<SyncResource, PaceFacts>;
@@ -142,17 +136,24 @@ export function ageOf(noted: Date, now: Date): number {
   return ageMs < -APART_MS ? Number.POSITIVE_INFINITY : ageMs;
 }
 
-/** From when on the schedule reads a list. One that was never read to its end, or is being read, has been due for ever. */
-function dueAt(lists: Lists, resource: ListResource, now: Date, { intervalMs, nextMeetingAt }: Pace): Date {
-  if (lists.get(resource)?.isOpen) return new Date(0);
-  const group = (TOGETHER.includes(resource) ? TOGETHER : [resource]).map((each) => lists.get(each));
+/** From when on the schedule reads a list. One that is being read has been due for ever, or since it has rested. */
+function dueAt(lists: Lists, resource: ListResource, now: Date, pace: Pace): number {
+  const list = lists.get(resource);
+  const openAt = list?.isOpen ? goesOnAt(list, now) : Number.POSITIVE_INFINITY;
+  return list?.isUnread ? openAt : Math.min(openAt, dueByPace(lists, resource, now, pace));
+}
+
+/** Those that belong together do not wait for one that cannot be read. What was never read to its end has been due for ever. */
+function dueByPace(lists: Lists, resource: ListResource, now: Date, { intervalMs, nextMeetingAt }: Pace): number {
+  const together = (TOGETHER.includes(resource) ? TOGETHER : [resource]).map((each) => lists.get(each));
+  const group = together.filter((list) => !list?.isUnread);
   const readAt = Math.min(...group.map((list) => believed(list?.readAt, now)));
-  if (SLOW.has(resource)) return new Date(readAt + Math.max(SLOW_MS, intervalMs));
+  if (SLOW.has(resource)) return readAt + Math.max(SLOW_MS, intervalMs);
   const stretch = 1 + Math.floor(Math.min(...group.map((list) => list?.quietReads ?? 0)) / READS_A_STRETCH);
   const intervals = Math.max(1, Math.floor(LONGEST_MS / intervalMs));
   const after = (most: number) => readAt + intervalMs * Math.min(most, stretch, intervals);
-  if (!nextMeetingAt) return new Date(after(LONGEST));
-  return new Date(Math.min(after(LONGEST), Math.max(after(LONGEST_NEAR), nextMeetingAt.getTime() - NEAR_MS)));
+  if (!nextMeetingAt) return after(LONGEST);
+  return Math.min(after(LONGEST), Math.max(after(LONGEST_NEAR), nextMeetingAt.getTime() - NEAR_MS));
 }
 
 const believed = (noted: Date | null | undefined, now: Date) =>
@@ -161,7 +162,7 @@ const believed = (noted: Date | null | undefined, now: Date) =>
 /** The lists that a run of the schedule reads now. One that somebody asked for reads all of them. */
 export function dueLists(lists: Lists, now: Date, pace: Pace): ListResource[] {
   const until = now.getTime() + ALONG * pace.intervalMs;
-  return READ.filter((resource) => dueAt(lists, resource, now, pace).getTime() <= until);
+  return READ.filter((resource) => dueAt(lists, resource, now, pace) <= until);
 }
 
 export interface Waiting {
@@ -180,7 +181,7 @@ export function nextRunAt(now: Date, lists: Lists, pace: Pace, waiting: Waiting,
   const { intervalMs, nextMeetingAt } = pace;
   if (intervalMs === 0) return null;
   const at = now.getTime();
-  const firstDue = Math.min(...READ.map((list) => dueAt(lists, list, now, pace).getTime()));
+  const firstDue = Math.min(...READ.map((list) => dueAt(lists, list, now, pace)));
   const jitter = intervalMs * JITTER * (2 * chance - 1);
   const reasons = [Math.max(at + intervalMs, firstDue) + jitter];
   if (nextMeetingAt) reasons.push(nextMeetingAt.getTime() - REFRESH_BEFORE_MS);
@@ -192,13 +193,14 @@ export function nextRunAt(now: Date, lists: Lists, pace: Pace, waiting: Waiting,
 
 /** The latest that a next run is planned for; what is planned for later was by a clock far ahead. */
 export function longestWaitMs(intervalMs: number): number {
-  return Math.max((LONGEST + JITTER) * intervalMs, SHORT_MS, APART_MS);
+  return Math.max(LONGEST * intervalMs, SLOW_MS) + JITTER * intervalMs;
 }
 
 /**
  * Everything once in a while, to find what is gone; a day after much was gone, to find what is back; and where a deal came late,
  * to find what came into sight with it. Else what changed. The list that was read whole last counts: one that cannot be read
- * would else make every run a reconciling one. Nor does one count of which much was gone, while it is being walked or cannot be.
+ * would else make every run a reconciling one, and so would all of them, of which it was asked already. Nor does one count of
+ * which much was gone, while it is being walked or cannot be.
  * @param lateMs how long after the last time where a deal came late
  */
 export function dueKind(lists: Lists, now: Date, everyMs: number, lateMs = Number.POSITIVE_INFINITY): SyncKind {
@@ -207,5 +209,7 @@ export function dueKind(lists: Lists, now: Date, everyMs: number, lateMs = Numbe
   const wasMuchGone = [...lists.values()].some(({ muchGone, isOpen }) => muchGone && !isOpen);
   const isLate = believed(lists.get("DEALS")?.lateAt, now) > wholeAt;
   const apartMs = Math.min(everyMs, wasMuchGone ? DAY_MS : everyMs, isLate ? lateMs : everyMs);
-  return everyMs > 0 && wholes.length > 0 && now.getTime() - wholeAt >= apartMs ? "RECONCILE" : "INCREMENTAL";
+  const isAsked = RECONCILED.every((list) => lists.get(list)?.isOpen);
+  const mayBe = everyMs > 0 && wholes.length > 0 && !isAsked;
+  return mayBe && now.getTime() - wholeAt >= apartMs ? "RECONCILE" : "INCREMENTAL";
 }

@@ -10,11 +10,10 @@ import { MissedRecordRow } from "../entities/sync-list";
 import { HOUR_MS } from "../platform/clock";
 import { commitPiece, judged, type RunContext } from "./commit";
 import { isListFailure, keepAside, RunLostError } from "./failures";
-import { type Absence, isMuch, seen } from "./gone";
+import { type Absence, isMuch, seen, WALKS_APART_MS } from "./gone";
 import { LISTS, storable } from "./lists";
 import { dealsOfMeeting, readRule } from "./participant-queue";
 import { askBatch, commitAnswers, lanesOf } from "./participants";
-import { WALKS_APART_MS } from "./plan";
 import type { StepChange } from "./runs";
 import { isDeleted, removeRecords } from "./writers";
 

@@ -117,3 +117,17 @@ const mayGo = (tenant: string) => `t.finished_at IS NOT NULL AND (t.state <> 'SU
 /** Deletes runs that are older than they are kept, with their steps. */
 export const sweepRuns = (database: Database, logger: Logger, now: Date): Promise<void> =>
   forgetOld(database, { table: "sync_run", instant: "queued_at", keptMs: RUNS_KEPT_MS, which: mayGo }, logger, now);
+
+/** What the steps of a run have counted. */
+export function totals(
+  steps: readonly SyncStepRow[],
+): Record<"requests" | "fetched" | "written" | "removed" | "rejected", number> {
+  const sum = (of: (step: SyncStepRow) => number) => steps.reduce((total, step) => total + of(step), 0);
+  return {
+    requests: sum(({ requests }) => requests),
+    fetched: sum(({ fetched }) => fetched),
+    written: sum(({ written }) => written),
+    removed: sum(({ removed }) => removed),
+    rejected: sum(({ rejected }) => rejected),
+  };
+}

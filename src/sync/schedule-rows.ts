@@ -89,9 +89,16 @@ function readLists({ tenantId, copyId, typed }: CopyScope): Promise<SyncListRow[
 export async function readPaces(copy: CopyScope): Promise<Lists> {
   const { tenantId, copyId, typed } = copy;
   const passes = await typed((orm) => orm.findBy(SyncPassRow, { tenantId, copyId }));
-  const open = new Set(passes.map(({ resource }) => resource));
   const lists = await readLists(copy);
-  return new Map(lists.map((list) => [list.resource, { ...list, isOpen: open.has(list.resource) }]));
+  return new Map(lists.map((list) => [list.resource, { ...list, ...standOf(list, passes) }]));
+}
+
+/** Whether a way through a list is under way, and rests: what changed, where the CRM tells it, else the whole list is how it is read. */
+function standOf({ resource, watermark }: SyncListRow, passes: readonly SyncPassRow[]) {
+  const open = passes.filter((pass) => pass.resource === resource);
+  const read = open.find(({ kind }) => (kind === "CHANGES") === (watermark !== null && !SLOW.has(resource)));
+  const { restsUntil = null } = read ?? open[0] ?? {};
+  return { isOpen: open.length > 0, restsUntil, isUnread: read !== undefined && restsUntil !== null };
 }
 
 /** Whether the copy's first sync is still under way: a list was never read to its end. */

@@ -276,7 +276,7 @@ export class Schedule {
     // What was missed is looked at again with the deals, and this run may have been planned for that.
     const missedAt = may.read ? await rows.lastMissedAt(copy) : null;
     if (missedAt && plan.ageOf(missedAt, now) >= plan.SECOND_LOOK_MS)
-      for (const list of plan.TOGETHER) resources.add(list);
+      for (const list of plan.TOGETHER) if (due.includes(list) || !lists.get(list)?.isUnread) resources.add(list);
     if (resources.size === 0) return false;
     await rows.enqueueRun(copy, copy.copyId, kind, now, [...resources]);
     return true;

@@ -4,8 +4,8 @@ import { idsOf } from "../crm/parsing/page";
 import type { CopyScope } from "../database/database";
 import { oneAhead } from "../platform/work";
 import { count, inRun, judged, type RunContext } from "./commit";
-import { isListFailure, keepAside } from "./failures";
-import { beginAbsence, countAbsence, isMuch, removeUnseen, seen } from "./gone";
+import { isListFailure, isStuck, keepAside, noteFailed } from "./failures";
+import { beginAbsence, countAbsence, isMuch, mustWait, removeUnseen, seen } from "./gone";
 import { knowFields, LISTS, type ListResource, noteUnknownNames, readUnknown, storable } from "./lists";
 import {
   endPass,
@@ -13,7 +13,6 @@ import {
   leavePass,
   movePass,
   noteAnew,
-  noteFailed,
   type Pages,
   type Pass,
   type Place,
@@ -21,7 +20,7 @@ import {
   type ReadPage,
   restartPass,
 } from "./passes";
-import { clockOf, isStuck, mustWait, rests } from "./plan";
+import { clockOf, rests } from "./plan";
 import type { StepChange } from "./runs";
 import { insertSteps } from "./schedule-rows";
 import { isDeleted } from "./writers";
@@ -62,7 +61,7 @@ async function restartWhere(context: RunContext, pass: Pass, error: CrmError): P
     if (hasNoEnd || isStuck(pass, now)) await restartPass(copy, pass);
     if (hasNoEnd) await noteAnew(copy, pass, now);
     // Until it gets on again: its list's gap outlasts the passes beside it.
-    await noteFailed(copy, pass, now);
+    await noteFailed(copy, pass, error, now);
   });
 }
 
@@ -166,7 +165,7 @@ async function commitPage(
     const changed = page.records.filter(({ id }) => isChanged.has(id));
     await noteUnknownNames(copy, resource, changed, state);
     if (pass.kind === "CHANGES" && ids.length > 0) {
-      const unknown = await readUnknown(copy, resource, ids);
+      const unknown = await readUnknown(copy, resource, ids, clock());
       state.unknown.push(...unknown);
       const named = new Set(unknown.map((one) => one.named));
       if (named.size > 0) await insertSteps(copy, run.runId, run.kind, [...named]);

@@ -200,7 +200,7 @@ test.each<[string, (copy: HeldCopy, now: Date) => Promise<unknown>, string]>([
   ["writes deals", writeDeals(deals(1), 0), DUE],
   ["writes deals with nobody", writeDeals(deals(0), 0), ALONE],
   ["writes activities", writeActivities(activities, 0), DUE],
-  ["asks what deals name", (copy) => readUnknown(copy, "DEALS", page), DUE],
+  ["asks what deals name", (copy, now) => readUnknown(copy, "DEALS", page, now), DUE],
 ])("a page that %s reads its own rows, however little is known of the tables", async (_what, work, first) => {
   const held = { hasMatchedDeals: true, keepsOut: false };
   const read = await readBy((copy) => work({ ...copy, ...held }, new Date(NOW)), [first]);

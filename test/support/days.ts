@@ -47,6 +47,8 @@ export interface Days {
   at(when: Date, happening: () => unknown): void;
   /** Lets time pass until then. */
   until(when: Date): Promise<void>;
+  /** So much time passes in which nobody is there. */
+  away(ms: number): void;
   /** The company's day ends. @returns what was asked and paid since the last time */
   endDay(): Promise<Ledger>;
   stop(): Promise<void>;
@@ -71,6 +73,7 @@ export async function startDays(database: TestDatabase, options: DaysOptions = {
     clock,
     at: (when, happening) => passing.at(when, happening),
     until: (when) => passing.until(when),
+    away: (ms) => leapTo(new Date(clock().getTime() + ms)),
     endDay: async () => {
       await passing.until(new Date(Math.floor(clock().getTime() / DAY_MS) * DAY_MS + DAY_MS));
       const spent = simulator.control.ledger(last);

@@ -15,7 +15,8 @@ const ago = (minutes: number) => new Date(now.getTime() - minutes * MINUTE);
 const inMinutes = (minutes: number) => ago(-minutes);
 
 const LISTS = SYNC_RESOURCES.filter((resource): resource is ListResource => resource !== "DEAL_PARTICIPANTS");
-const NEW: PaceFacts = { readAt: now, wholeAt: now, quietReads: 0, muchGone: false, lateAt: null, isOpen: false };
+const READ = { quietReads: 0, muchGone: false, lateAt: null, isOpen: false, restsUntil: null, isUnread: false };
+const NEW: PaceFacts = { readAt: now, wholeAt: now, ...READ };
 const listsOf = (facts: Partial<PaceFacts>, others: Partial<Record<SyncResource, Partial<PaceFacts>>> = {}): Lists =>
   new Map(LISTS.map((list) => [list, { ...NEW, ...facts, ...others[list] }]));
 const paceOf = (pace: Partial<Pace> = {}): Pace => ({ intervalMs: INTERVAL, nextMeetingAt: null, ...pace });
@@ -118,8 +119,22 @@ test("the next run comes when the first list is due", () => {
   expect(minutesTo(listsOf({ quietReads: 12 }, { ACTIVITIES: { quietReads: 2 } }))).toBe(30);
 });
 
-test("a list that cannot be read is tried again at the interval, not at once", () => {
-  expect(minutesTo(listsOf({ quietReads: 12 }, { PERSONS: { readAt: ago(3_000) } }))).toBe(15);
+// Seen red: what could not be read was due at each interval for ever.
+test("what has failed is due when it has rested, by itself, and the others at their own pace, as what changed is beside a whole pass", () => {
+  const fails = { readAt: ago(3_000), isOpen: true, isUnread: true, restsUntil: inMinutes(50) };
+  const quiet = { quietReads: 12 };
+  expect(dueOf(listsOf({ readAt: ago(60), ...quiet }, { PERSONS: fails }))).toEqual(
+    MAIN.filter((list) => list !== "PERSONS"),
+  );
+  expect(dueOf(listsOf(quiet, { PERSONS: { ...fails, restsUntil: inMinutes(3) } }))).toEqual(["PERSONS"]);
+  expect(minutesTo(listsOf(quiet, { PERSONS: fails }))).toBe(50);
+  expect(minutesTo(listsOf(quiet, { PERSONS: { ...fails, restsUntil: now } }))).toBe(15);
+  expect(minutesTo(listsOf({ ...fails, restsUntil: inMinutes(240) }))).toBe(240);
+  expect(dueOf(listsOf({}, { NOTES: { ...fails, restsUntil: inMinutes(25 * 60) } }))).toEqual(["NOTES"]);
+  const rests = { isOpen: true, restsUntil: inMinutes(50) };
+  expect(dueOf(listsOf({}, { NOTES: { ...rests, readAt: ago(11) } }))).toEqual([]);
+  expect(dueOf(listsOf({}, { NOTES: { ...rests, readAt: ago(12) } }))).toEqual(["NOTES"]);
+  expect(minutesTo(listsOf({ quietReads: 12 }, { NOTES: { ...rests, quietReads: 12 } }))).toBe(50);
 });
 
 test("a meeting brings the next run forward: its last two hours, and five minutes before it begins", () => {

@@ -1,4 +1,6 @@
+import { CrmError } from "../../src/crm/errors";
 import { DAY_MS } from "../../src/platform/clock";
+import { restOf } from "../../src/sync/failures";
 import { isMuch } from "../../src/sync/gone";
 import {
   clockOf,
@@ -39,6 +41,24 @@ test.each([
 ])("a pass %s", (_title, inVain, anew, expected) => {
   const at = (minutes: number | null) => (minutes === null ? null : ago(minutes));
   expect(rests({ inVainSince: at(inVain), begunAnewAt: at(anew) }, now)).toBe(expected);
+});
+
+test.each([
+  ["UNAVAILABLE", 0, 0],
+  ["UNAVAILABLE", 20, 20],
+  ["UNAVAILABLE", 300, 60],
+  ["UNREADABLE", 300, 60],
+  ["REFUSED", 60, 60],
+  ["REFUSED", 30 * 24 * 60, 240],
+  ["NOT_FOUND", 30 * 24 * 60, 240],
+  ["REFUSED", -100_000, 0],
+] as const)("a list that fails with %s for %i minutes rests for %i more", (code, failed, minutes) => {
+  expect(restOf(new CrmError(code, ""), ago(failed), now)).toEqual(ago(-minutes));
+});
+
+test("a list that has no end rests for a day at most", () => {
+  const restFor = (days: number) => restOf(new CrmError("UNREADABLE", "", { endless: true }), ago(days * 24 * 60), now);
+  expect([restFor(1 / 2), restFor(9)]).toEqual([ago(-12 * 60), ago(-24 * 60)]);
 });
 
 const read = (minutes: number) => ({ watermark: ago(minutes), readAt: ago(minutes) });
@@ -92,7 +112,10 @@ test.each([
 test("where a deal came late, all lists are walked as soon as a fifth of the days pays for it twice, and half of one does", () => {
   const wholeAt = ago(3 * 24 * 60);
   const kindFor = (records: number, lateAt: Date | null = ago(60)) => {
-    const fact = { readAt: wholeAt, wholeAt, quietReads: 0, muchGone: false, lateAt, isOpen: false };
+    const fact = {
+      ...{ readAt: wholeAt, wholeAt, quietReads: 0, muchGone: false, lateAt },
+      ...{ isOpen: false, restsUntil: null, isUnread: false },
+    };
     const lists: Lists = new Map([
       ["PERSONS", fact],
       ["DEALS", fact],
@@ -106,4 +129,21 @@ test("where a deal came late, all lists are walked as soon as a fifth of the day
   expect([kindFor(1), kindFor(31_000), kindFor(32_000)]).toEqual(["RECONCILE", "RECONCILE", "INCREMENTAL"]);
   expect([kindFor(1, null), kindFor(1, ago(4 * 24 * 60))]).toEqual(["INCREMENTAL", "INCREMENTAL"]);
   expect(lateApartMs([["PERSONS", 50_000]], 7_500) / DAY_MS).toBeCloseTo(4 / 3, 5);
+});
+
+// Seen red: a month after the last list could be read whole, each run walked all deals.
+test("where a RECONCILE is asked for of each list and none can be read, no run is one", () => {
+  const fact = {
+    ...{ readAt: ago(0), wholeAt: ago(40 * 24 * 60), quietReads: 0, muchGone: false, lateAt: null },
+    ...{ isOpen: true, restsUntil: null, isUnread: false },
+  };
+  const listsWith = (isOpen: boolean): Lists =>
+    new Map(
+      (["ORGANIZATIONS", "PERSONS", "ACTIVITIES", "NOTES"] as const).map((list) => [
+        list,
+        { ...fact, isOpen: isOpen || list !== "NOTES" },
+      ]),
+    );
+  expect(dueKind(listsWith(true), now, 30 * DAY_MS)).toBe("INCREMENTAL");
+  expect(dueKind(listsWith(false), now, 30 * DAY_MS)).toBe("RECONCILE");
 });

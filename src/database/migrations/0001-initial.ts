@@ -326,7 +326,7 @@ CREATE TABLE sync_pass (
   cursor text,
   last_id bigint NOT NULL DEFAULT 0,
   walk integer NOT NULL DEFAULT 1,
-  first_walk_ended_at timestamptz, failed_since timestamptz, in_vain_since timestamptz, begun_anew_at timestamptz,
+  first_walk_ended_at timestamptz, failed_since timestamptz, in_vain_since timestamptz, begun_anew_at timestamptz, rests_until timestamptz,
   small_pages integer NOT NULL DEFAULT 0,
   CONSTRAINT sync_pass_pkey PRIMARY KEY (tenant_id, copy_id, resource, kind)
 );
