@@ -4,7 +4,7 @@ import { BriefingPage } from "./briefing/briefing-page";
 import { Layout } from "./layout";
 import { MeetingsPage } from "./meetings/meetings-page";
 import { QuietPage } from "./quiet/quiet-page";
-import type { Redirect } from "./settings/redirect";
+import { RETURNED_TO, type Redirect } from "./settings/redirect";
 import { ReturningPage } from "./settings/returning-page";
 import { SettingsPage } from "./settings/settings-page";
 import { NoSuchPage, PageHead } from "./ui/page";
@@ -18,19 +18,19 @@ const SilencePage = lazy(() => import("./silence/silence-page").then(({ SilenceP
 export function App({ redirect }: { redirect: Redirect | null }) {
   const [pending, setPending] = useState(redirect);
   const [welcome, setWelcome] = useState(false);
-  const [location, go] = useLocation();
-  const leave = useCallback(() => {
-    setPending(null);
-    go("/settings", { replace: true });
-  }, [go]);
+  const [isRefused, setRefused] = useState(false);
+  const [location] = useLocation();
+  const leave = useCallback(() => setPending(null), []);
   const connected = useCallback(() => {
     setWelcome(true);
     leave();
   }, [leave]);
-  if (pending) {
+  // Whoever has read why, and goes elsewhere, is done with it.
+  if (pending && isRefused && location !== RETURNED_TO) leave();
+  if (pending && location === RETURNED_TO) {
     return (
       <Layout>
-        <ReturningPage redirect={pending} onConnected={connected} onGiveUp={leave} />
+        <ReturningPage redirect={pending} onConnected={connected} onRefused={() => setRefused(true)} onGiveUp={leave} />
       </Layout>
     );
   }

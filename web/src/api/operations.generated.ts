@@ -1091,7 +1091,7 @@ export type SilencePreviewQueryVariables = Exact<{
 
 
 export type SilencePreviewQuery = { previewQuietSettings:
-    | { becomeQuiet: number, stopBeingQuiet: number, deals: Array<{ id: string, title: string, value: { amount: string, currency: string } | null }> }
+    | { becomeQuiet: number, stopBeingQuiet: number, deals: Array<{ id: string, title: string, value: { amount: string, currency: string } | null, quiet: { verdict: QuietVerdict } }> }
     | { code: RefusalCode, message: string }
    };
 
@@ -2129,6 +2129,9 @@ export const SilencePreviewDocument = gql`
         value {
           amount
           currency
+        }
+        quiet {
+          verdict
         }
       }
     }

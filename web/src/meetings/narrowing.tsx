@@ -40,7 +40,7 @@ export function Narrowing({ wishes: { tab, search, mine, cancelled }, email, onW
       <label className="row check">
         <input
           type="checkbox"
-          checked={mine}
+          checked={mine && Boolean(email)}
           disabled={!email}
           onChange={({ target }) => onWish({ mine: target.checked })}
         />

@@ -114,13 +114,14 @@ function Where({ wishes, choices, onWish }: Omit<FiltersProps, "currencies">) {
   );
 }
 
-/** An amount and what it is in: values in other currencies are not compared with it, and leave the board. Without a value there is nothing to ask for. */
+/** An amount and what it is in, whichever is said first: values in other currencies are not compared with it, and leave the board. Without a value there is nothing to ask for. */
 function Least({ wishes, currencies, onWish }: Omit<FiltersProps, "choices">) {
   const id = useId();
   const { field, typed, type } = useTyped(wishes.least ? typedAmount(wishes.least) : "");
   const [isFaulty, setFaulty] = useState(false);
   const offered = [...new Set([...currencies, ...(wishes.currency ? [wishes.currency] : [])])].sort();
-  const currency = wishes.currency ?? offered[0] ?? null;
+  const [chosen, choose] = useState<string | null>(null);
+  const currency = wishes.currency ?? chosen ?? offered[0] ?? null;
   if (currency === null) return null;
   const take = () => {
     const least = amountOf(typed);
@@ -148,7 +149,10 @@ function Least({ wishes, currencies, onWish }: Omit<FiltersProps, "choices">) {
           className="input"
           aria-label="Currency of the least value"
           value={currency}
-          onChange={({ target }) => onWish({ currency: target.value })}
+          onChange={({ target }) => {
+            choose(target.value);
+            onWish({ currency: target.value });
+          }}
         >
           {offered.map((one) => (
             <option key={one}>{one}</option>

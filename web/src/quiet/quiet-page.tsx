@@ -23,7 +23,7 @@ export function QuietPage() {
   const wishes = readWishes(useSearch());
   const [, setSearch] = useSearchParams();
   const wish = (changed: Partial<Wishes>) => setSearch(writeWishes({ ...wishes, ...changed }), { replace: true });
-  const { data: choices, reread } = useRead(QuietChoicesDocument, {});
+  const { data: choices, error, reread } = useRead(QuietChoicesDocument, {});
   useChanges(reread);
   const [currencies, setCurrencies] = useState<readonly string[]>([]);
   return (
@@ -37,6 +37,12 @@ export function QuietPage() {
         }
       />
       <Filters wishes={wishes} choices={choices?.connection} currencies={currencies} onWish={wish} />
+      {error && !choices && (
+        <div className="row small" role="status">
+          Owners and pipelines could not be read.
+          <Button onClick={reread}>Read them again</Button>
+        </div>
+      )}
       <Board
         key={writeWishes(wishes)}
         wishes={wishes}

@@ -31,7 +31,16 @@ export function FieldChoice({ entity, present, onClose }: FieldChoiceProps) {
     variables: { entity },
     requestPolicy: "network-only",
   });
-  if (error) return <Problem error={error} again={refresh} />;
+  if (error) {
+    return (
+      <div className="stack stack-tight">
+        <Problem error={error} again={refresh} />
+        <div>
+          <Button onClick={() => onClose(false)}>Cancel</Button>
+        </div>
+      </div>
+    );
+  }
   if (fetching || !data) return <p role="status">Reading the fields from the CRM …</p>;
   return <FieldForm entity={entity} present={present} fields={data.connection.fields} onClose={onClose} />;
 }
@@ -43,8 +52,10 @@ function FieldForm({ entity, present, fields, onClose }: FieldChoiceProps & { fi
   const [key, setKey] = useState(present ?? "");
   const [{ fetching, data, error }, set] = useMutation(SetFieldMappingDocument);
   const refusal = data && "message" in data.setFieldMapping ? data.setFieldMapping.message : null;
-  const chosen = fields.find((field) => field.key === key);
   const fitting = found(fields, typed);
+  const shown = fitting.slice(0, MOST_SHOWN);
+  // What is out of sight is not taken.
+  const chosen = shown.find((field) => field.key === key);
   const save = async () => {
     const { data: answer } = await set({ input: { entity, fieldKey: key } });
     if (answer && "mappings" in answer.setFieldMapping) onClose(true);
@@ -70,7 +81,7 @@ function FieldForm({ entity, present, fields, onClose }: FieldChoiceProps & { fi
       </p>
       <fieldset className="field-list">
         <legend className="visually-hidden">Custom field</legend>
-        {fitting.slice(0, MOST_SHOWN).map((field) => (
+        {shown.map((field) => (
           <FieldLine key={field.key} field={field} isChosen={field.key === key} onChoose={() => setKey(field.key)} />
         ))}
       </fieldset>

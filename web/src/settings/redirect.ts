@@ -5,6 +5,9 @@ export interface Redirect {
   error: string | null;
 }
 
+/** Where what the CRM answered is completed. */
+export const RETURNED_TO = "/settings";
+
 /**
  * Takes what the redirect address received out of the address bar, so that it is in no history, bookmark, Referer or
  * address to return to. null on any other page, and where nobody here began it: without a state, as an install in the
@@ -14,6 +17,6 @@ export function takeRedirect(location: Location, history: History): Redirect | n
   const parameters = new URLSearchParams(location.search);
   const [code, state, error] = ["code", "state", "error"].map((name) => parameters.get(name));
   if (!code && !error) return null;
-  history.replaceState(null, "", "/settings");
+  history.replaceState(null, "", RETURNED_TO);
   return state ? { code: code ?? null, state, error: error ?? null } : null;
 }

@@ -1,4 +1,5 @@
 import type { QuietReasonCode, QuietSettingsInput, SilenceQuery } from "../api/operations.generated";
+import { inDigits } from "../ui/words";
 
 /** The settings as somebody is changing them: days are text until they are days. */
 export interface Draft {
@@ -11,6 +12,9 @@ export interface Draft {
   /** "": that of the user who authorized. */
   timeZone: string;
 }
+
+/** What was typed and not saved, as long as the page is there: a link to another part of it and back loses nothing. */
+export const unsaved: { draft: Draft | null } = { draft: null };
 
 export interface Line {
   /** Of this form only. */
@@ -68,16 +72,31 @@ export function draftOf(settings: Settings): Draft {
   return { version, lines, businessDays, types, timeZone: timeZoneIsSet ? timeZone : "" };
 }
 
+const daysOf = (typed: string): number => (/^\d+$/.test(inDigits(typed).trim()) ? Number(inDigits(typed)) : Number.NaN);
+
 /** What is wrong with a line, and how to mend it; null: nothing. */
 export function faultOf({ code, days, scope, key }: Line, lines: readonly Line[]): string | null {
   const { unit, least, most } = reasonOf(code);
-  const count = /^\d+$/.test(days.trim()) ? Number(days) : Number.NaN;
+  const count = daysOf(days);
   if (!(count >= least && count <= most)) return `${unit} from ${least} to ${most}.`;
   const first = lines.find((other) => other.code === code && other.scope === scope);
   return first && first.key !== key ? "The same is said above for the same deals." : null;
 }
 
-export const isSound = ({ lines }: Draft): boolean => lines.every((line) => faultOf(line, lines) === null);
+/** Keys have no spaces, names have: of what the service would take and never find in the CRM. */
+export function faultOfTypes(types: string): string | null {
+  const name = typesIn(types).find((type) => /\s/.test(type));
+  return name ? `“${name}” is a name: the CRM shows a type's key, such as site_visit, beside it.` : null;
+}
+
+const typesIn = (types: string): string[] =>
+  types
+    .split(",")
+    .map((type) => type.trim())
+    .filter(Boolean);
+
+export const isSound = ({ lines, types }: Draft): boolean =>
+  lines.every((line) => faultOf(line, lines) === null) && faultOfTypes(types) === null;
 
 /** What is wished: all of the settings, which take the place of those before. */
 export function inputOf({ lines, businessDays, types, timeZone }: Draft): QuietSettingsInput {
@@ -86,13 +105,13 @@ export function inputOf({ lines, businessDays, types, timeZone }: Draft): QuietS
       const [kind, id] = scope.split(" ");
       return {
         code,
-        days: Number(days),
+        days: daysOf(days),
         ...(kind === "pipeline" && { pipelineId: id }),
         ...(kind === "stage" && { stageId: id }),
       };
     }),
     businessDays,
-    twoWayActivityTypes: types.split(/[\s,]+/).filter(Boolean),
+    twoWayActivityTypes: typesIn(types),
     timeZone: timeZone || null,
   };
 }

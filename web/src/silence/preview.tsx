@@ -1,7 +1,6 @@
 import { useEffect, useState } from "react";
 import { useQuery } from "urql";
-import { useKept } from "../api/kept";
-import { SilencePreviewDocument } from "../api/operations.generated";
+import { SilencePreviewDocument, type SilencePreviewQuery } from "../api/operations.generated";
 import { Notice } from "../ui/parts";
 import { Problem } from "../ui/problem";
 import { counted, money } from "../ui/words";
@@ -18,32 +17,49 @@ export function Preview({ draft }: { draft: Draft }) {
     const timer = setTimeout(() => ask(wished), CHANGING_MS);
     return () => clearTimeout(timer);
   }, [wished]);
-  const [{ fetching, ...read }, refresh] = useQuery({
+  const [{ data, error, fetching }, refresh] = useQuery({
     query: SilencePreviewDocument,
     variables: { input: JSON.parse(asked) },
     requestPolicy: "network-only",
   });
-  const { data, error } = useKept(read.data, read.error);
   const answer = data?.previewQuietSettings;
+  // What was found for other settings is no answer to these.
+  if (fetching || asked !== wished) return <p role="status">Looking …</p>;
   if (error) return <Problem error={error} again={() => refresh({ requestPolicy: "network-only" })} />;
   if (!answer) return <p role="status">Looking …</p>;
   if ("message" in answer) return <Notice tone="bad" title={answer.message} />;
   const { becomeQuiet, stopBeingQuiet, deals } = answer;
   const more = becomeQuiet + stopBeingQuiet - deals.length;
   return (
-    <div className="stack stack-tight" aria-busy={fetching || asked !== wished}>
+    <div className="stack stack-tight">
       <p role="status">
         {counted(becomeQuiet, "deal")} would become quiet, {counted(stopBeingQuiet, "deal")} would stop being quiet.
       </p>
+      <Deals title="Would become quiet" deals={deals.filter((deal) => !isQuiet(deal))} />
+      <Deals title="Would stop being quiet" deals={deals.filter(isQuiet)} />
+      {more > 0 && <p className="small muted">and {counted(more, "more deal")}</p>}
+    </div>
+  );
+}
+
+type Previewed = Extract<SilencePreviewQuery["previewQuietSettings"], { deals: unknown }>["deals"][number];
+
+/** A deal that would change, and is quiet by what holds now, would stop. */
+const isQuiet = ({ quiet: { verdict } }: Previewed) => verdict === "QUIET" || verdict === "GHOSTED";
+
+function Deals({ title, deals }: { title: string; deals: readonly Previewed[] }) {
+  if (deals.length === 0) return null;
+  return (
+    <section aria-label={title}>
+      <h3 className="small">{title}</h3>
       <ul className="bullets small">
-        {deals.map(({ id, title, value }) => (
+        {deals.map(({ id, title: name, value }) => (
           <li key={id}>
-            <bdi>{title}</bdi>
+            <bdi>{name}</bdi>
             {value && <span className="muted"> {money(value)}</span>}
           </li>
         ))}
       </ul>
-      {more > 0 && <p className="small muted">and {counted(more, "more deal")}</p>}
-    </div>
+    </section>
   );
 }

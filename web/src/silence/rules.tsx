@@ -1,7 +1,7 @@
 import { useId } from "react";
 import { Choice } from "../ui/choice";
 import { Card } from "../ui/parts";
-import type { Draft } from "./draft";
+import { type Draft, faultOfTypes } from "./draft";
 
 interface RuleProps {
   draft: Draft;
@@ -44,6 +44,7 @@ export function Calendar({ draft: { businessDays, timeZone }, usersZone, onWish 
 /** What counts as a word of the buyer's, beside calls, meetings and lunches. */
 export function ActivityTypes({ draft: { types }, onWish }: RuleProps) {
   const id = useId();
+  const fault = faultOfTypes(types);
   return (
     <Card title="Activities in which the buyer has a part">
       <div className="field">
@@ -52,10 +53,14 @@ export function ActivityTypes({ draft: { types }, onWish }: RuleProps) {
           id={id}
           className="input"
           value={types}
-          aria-describedby={`${id}-hint`}
+          aria-invalid={fault !== null}
+          aria-describedby={`${id}-fault ${id}-hint`}
           placeholder="demo, site_visit"
           onChange={({ target }) => onWish({ types: target.value })}
         />
+        <span id={`${id}-fault`} className="small fault" aria-live="polite">
+          {fault}
+        </span>
       </div>
       <p id={`${id}-hint`} className="small muted">
         With commas between them. Calls, meetings and lunches count anyway; each other activity is our own word.

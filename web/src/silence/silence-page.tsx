@@ -1,4 +1,4 @@
-import { useCallback, useRef, useState } from "react";
+import { useCallback, useEffect, useRef, useState } from "react";
 import { useMutation, useQuery } from "urql";
 import { Link } from "wouter";
 import { useChanges } from "../api/changes";
@@ -11,7 +11,7 @@ import { PageHead } from "../ui/page";
 import { Button, Card, Loading, Notice } from "../ui/parts";
 import { Problem } from "../ui/problem";
 import { counted, number } from "../ui/words";
-import { type Draft, draftOf, inputOf, isSound } from "./draft";
+import { type Draft, draftOf, inputOf, isSound, unsaved } from "./draft";
 import { Preview } from "./preview";
 import { ActivityTypes, Calendar } from "./rules";
 import { Thresholds } from "./thresholds";
@@ -76,6 +76,8 @@ function Overtaken() {
   );
 }
 
+const SAVED = "The settings are saved.";
+
 /**
  * What was saved is compared with, so that leaving a form as it was asks for nothing. What the service has answered to a
  * save holds until the settings are read anew. A save says which settings its draft was begun from, so that it undoes nobody else's.
@@ -85,7 +87,8 @@ function Form({ shown, onSaved }: { shown: SilenceQuery; onSaved(): void }) {
   const [stored, store] = useState({ after: quietSettings, settings: quietSettings });
   const settings = stored.after === quietSettings ? stored.settings : quietSettings;
   const saved = draftOf(settings);
-  const [changed, change] = useState<Draft | null>(null);
+  const [changed, change] = useState(unsaved.draft);
+  const [isSaved, setSaved] = useState(false);
   const draft = changed ?? saved;
   const [{ fetching, data, error }, set] = useMutation(SetSilenceDocument);
   const refusal = data && "message" in data.setQuietSettings ? data.setQuietSettings : null;
@@ -94,12 +97,22 @@ function Form({ shown, onSaved }: { shown: SilenceQuery; onSaved(): void }) {
   const isChanged = JSON.stringify(inputOf(draft)) !== JSON.stringify(inputOf(saved));
   // Two admins, two windows, or a draft that was begun before the first answer came.
   const isOvertaken = isChanged && !fetching && draft.version !== settings.version;
+  useEffect(() => {
+    unsaved.draft = isChanged ? changed : null;
+  }, [isChanged, changed]);
+  useEffect(() => {
+    if (!isChanged) return;
+    const warn = (event: BeforeUnloadEvent) => event.preventDefault();
+    window.addEventListener("beforeunload", warn);
+    return () => window.removeEventListener("beforeunload", warn);
+  }, [isChanged]);
   const save = async () => {
     const { data: answer } = await set({ input: { ...inputOf(draft), version: draft.version } });
     if (!answer) return;
     const { setQuietSettings: result } = answer;
     if ("settings" in result) {
-      announce("The settings are saved. Deals are judged by them now.");
+      announce(SAVED);
+      setSaved(true);
       store({ after: quietSettings, settings: result.settings });
       change(null);
     } else if (result.code === "CHANGED_MEANWHILE") change((typed) => typed && { ...typed, version: "" });
@@ -113,7 +126,10 @@ function Form({ shown, onSaved }: { shown: SilenceQuery; onSaved(): void }) {
     if (effect.current) focusOn(effect.current);
     change(null);
   };
-  const wish = (part: Partial<Draft>) => change({ ...draft, ...part });
+  const wish = (part: Partial<Draft>) => {
+    setSaved(false);
+    change({ ...draft, ...part });
+  };
   return (
     <div className="columns">
       <fieldset className="stack plain-set" disabled={!isAdmin || !isRead}>
@@ -136,14 +152,13 @@ function Form({ shown, onSaved }: { shown: SilenceQuery; onSaved(): void }) {
       <aside ref={effect} className="stack" aria-label="What the change would do">
         {isAdmin && isRead && (
           <Card title="What the change would do">
-            {isChanged && isSound(draft) ? (
-              <Preview draft={draft} />
-            ) : (
-              <p className="muted">{isChanged ? "Mend what is marked first." : "Nothing is changed."}</p>
-            )}
+            {isSaved && !isChanged && <Notice tone="ok" title={SAVED} />}
+            {isChanged && isSound(draft) && <Preview draft={draft} />}
+            {isChanged && !isSound(draft) && <p className="muted">Mend what is marked first.</p>}
+            {!isChanged && !isSaved && <p className="muted">Nothing is changed.</p>}
             {isOvertaken && <Overtaken />}
             {refusal && refusal.code !== "CHANGED_MEANWHILE" && <Notice tone="bad" title={refusal.message} />}
-            {error && <Problem error={error} />}
+            {error && <Problem error={error} again={save} stays />}
             <div className="row">
               <Button
                 look="main"

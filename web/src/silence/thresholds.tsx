@@ -29,7 +29,12 @@ export function Thresholds({ lines, pipelines, isWhole, onChange }: ThresholdsPr
   };
   return (
     <Card title="After how many days">
-      {lines.length === 0 && isWhole && <p className="muted">The standard days hold for all deals.</p>}
+      {lines.length === 0 && isWhole && (
+        <p className="muted">
+          Nothing is set: the standard days hold, and where the CRM says after how many days a deal rots in its stage,
+          those.
+        </p>
+      )}
       <ul className="choices">
         {lines.map((line) => (
           <li key={line.key} className="choice">
@@ -104,6 +109,11 @@ function Threshold({ line, fault, pipelines, isAdded, onChange, onRemove }: Thre
       <span id={`${id}-fault`} className="small fault" aria-live="polite">
         {fault}
       </span>
+      {code === "NO_RECENT_ACTIVITY" && (
+        <span className="small muted">
+          In place of the days after which the CRM says that deals rot in their stages.
+        </span>
+      )}
     </div>
   );
 }

@@ -1,0 +1,125 @@
+import type { Page } from "playwright-core";
+import { until } from "../support/stories";
+import { useStarted } from "../support/world";
+import { startProduct } from "./support/product";
+import { connectThroughConsent, recordPastMeetings, state } from "./support/steps";
+
+/** What holds of what somebody has typed or been told, when they go elsewhere and come back. */
+
+let page: Page;
+const product = useStarted(() => startProduct({ crm: { deals: 40 } }));
+beforeAll(async () => {
+  page = await product.signIn("admin");
+});
+
+const search = () => new URL(page.url()).search;
+
+// Seen red: the address changed, and the page went on saying that the CRM was not connected.
+test("who has read why the CRM was not connected may go anywhere, and comes back to the settings", async () => {
+  const late = await product.signIn("admin");
+  await late.getByRole("button", { name: "Connect Pipedrive" }).click();
+  await page.getByRole("button", { name: "Connect Pipedrive" }).click();
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await page.getByRole("heading", { name: "The CRM was not connected" }).waitFor();
+  await page.getByRole("link", { name: "Meetings" }).click();
+  await page.getByRole("heading", { level: 1, name: "Meetings" }).waitFor();
+  await page.getByRole("link", { name: "CRM connection" }).click();
+  await connectThroughConsent(page);
+  // Seen red: "The CRM was not connected", over "A CRM is connected already".
+  await late.getByRole("button", { name: "Allow and Install" }).click();
+  await late.getByRole("heading", { name: "Nothing was changed" }).waitFor();
+  await late.getByRole("button", { name: "Back to the CRM connection" }).click();
+  await state(late, "Connected").waitFor();
+  await late.context().close();
+});
+
+test("settings that were not saved are there when one comes back to them, and leaving the page warns", async () => {
+  await recordPastMeetings(product);
+  await page.getByRole("link", { name: "Quiet deals" }).click();
+  await page.getByRole("link", { name: "When is a deal quiet?" }).click();
+  await page.getByRole("button", { name: "Add days" }).click();
+  await page.getByRole("textbox", { name: "Days" }).fill("33");
+  await page.getByRole("link", { name: "Quiet deals", exact: true }).first().click();
+  await page.getByRole("heading", { level: 1, name: "Quiet deals" }).waitFor();
+  await page.goBack();
+  expect(await page.getByRole("textbox", { name: "Days" }).inputValue()).toBe("33");
+  const asked = page.waitForEvent("dialog");
+  void page.reload().catch(() => undefined);
+  const dialog = await asked;
+  expect(dialog.type()).toBe("beforeunload");
+  await dialog.dismiss();
+});
+
+// Seen red: the numbers of the settings before stood there, with Save beside them.
+test("a preview of other settings is not shown as one of these", async () => {
+  await page.getByText(/would become quiet/).waitFor();
+  let answer = () => {};
+  const held = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  await page.route("**/graphql", async (route) => {
+    if (route.request().postData()?.includes("query SilencePreview")) await held;
+    await route.continue();
+  });
+  await page.getByRole("textbox", { name: "Days" }).fill("3000");
+  await page.getByText("Looking …").waitFor();
+  expect(await page.getByText(/would become quiet/).count()).toBe(0);
+  answer();
+  await page.getByText(/^0 deals would become quiet/).waitFor();
+  await page.getByRole("region", { name: "Would stop being quiet" }).getByRole("listitem").first().waitFor();
+  expect(await page.getByRole("region", { name: "Would become quiet" }).count()).toBe(0);
+  await page.unrouteAll({ behavior: "wait" });
+});
+
+// Seen red: "Site visit" was saved as the keys Site and visit, which no activity has.
+test("a name is no key of an activity type, and says so before it is saved", async () => {
+  const types = page.getByRole("textbox", { name: "Keys of activity types in the CRM" });
+  await types.fill("demo, Site visit");
+  await page.getByText("“Site visit” is a name").waitFor();
+  expect(await page.getByRole("button", { name: "Save" }).isDisabled()).toBe(true);
+  await types.fill("demo, site_visit");
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByRole("status").filter({ hasText: "The settings are saved." }).waitFor();
+  expect(await product.database.query("SELECT two_way_types FROM quiet_settings")).toEqual([
+    { two_way_types: ["demo", "site_visit"] },
+  ]);
+});
+
+// Seen red: the choice went back to the first one at once, and the board was asked for in that.
+test("the currency of a least value may be chosen before the value", async () => {
+  await page.goto(`${product.service.url}/quiet?verdict=GHOSTED,QUIET,COOLING,UNKNOWN&order=VALUE_DESC`);
+  const currency = page.getByRole("combobox", { name: "Currency of the least value" });
+  await currency.waitFor();
+  const last = await currency.locator("option").last().innerText();
+  await currency.selectOption(last);
+  expect(await currency.inputValue()).toBe(last);
+  await page.getByRole("textbox", { name: "Least value" }).fill("1");
+  await page.getByRole("textbox", { name: "Least value" }).press("Enter");
+  expect(new URLSearchParams(search()).get("currency")).toBe(last);
+});
+
+// Seen red: the field said a word that the list was not searched for.
+test("the search says what is searched for, also after going back with the cursor in it", async () => {
+  await page.goto(`${product.service.url}/meetings?show=none`);
+  await page.getByRole("link", { name: /^All / }).click();
+  const field = page.getByRole("searchbox", { name: "Search" });
+  await field.fill("Aurora");
+  await page.waitForURL(/q=Aurora/);
+  await page.evaluate("history.back()");
+  await page.waitForURL(/show=none/);
+  await until("it says so", async () => (await field.inputValue()) === "");
+});
+
+// Seen red: a field that had gone out of sight was taken.
+test("only a field that is in sight is nominated", async () => {
+  await page.goto(`${product.service.url}/settings`);
+  await page.getByRole("button", { name: "Choose a field for Deals" }).click();
+  await page.getByRole("radio", { name: "Meeting summary Long text" }).check();
+  await page.getByRole("textbox", { name: "Search the custom fields" }).fill("segm");
+  await page.getByText("1 field", { exact: true }).waitFor();
+  const use = page.getByRole("button", { name: "Use this field" });
+  expect(await use.isDisabled()).toBe(true);
+  await page.getByRole("radio", { name: "Segment One of several options" }).check();
+  expect(await use.isDisabled()).toBe(false);
+  await page.getByRole("button", { name: "Cancel" }).click();
+});
