@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { run, type Task, type WorkerEvents, Logger as WorkerLogger } from "graphile-worker";
 import type { PoolClient } from "pg";
 import type { z } from "zod";
-import { MINUTE_MS, systemClock } from "../platform/clock";
+import { MINUTE_MS } from "../platform/clock";
 import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
 import { inWork, told, traced, workFor } from "../platform/work";
@@ -26,35 +26,34 @@ export interface JobKind<Payload extends { tenantId: number }> {
 /**
  * Puts a job into the queue, in the caller's transaction; one of the same kind and subject that waits, or was given up, is
  * replaced: beside what takes its place that would count as given up for ever.
- * @param runAt null: at once
+ * @param waitMs how long it waits, which whoever enqueues it has measured by one clock
  */
 export async function enqueueJob<Payload extends { tenantId: number }>(
   { rows }: TenantScope,
   { name, payload, subjectOf }: JobKind<Payload>,
   ids: Payload,
-  runAt: Date | null = null,
+  waitMs = 0,
 ): Promise<void> {
-  const waitMs = runAt && runAt.getTime() - systemClock().getTime();
-  await rows(ENQUEUE, [name, JSON.stringify(payload.parse(ids)), runAt, `${name}:${subjectOf(ids)}`, waitMs]);
+  await rows(ENQUEUE, [name, JSON.stringify(payload.parse(ids)), `${name}:${subjectOf(ids)}`, waitMs]);
 }
 
-/** The clocks of PostgreSQL and of this process may differ: a job that plans itself anew never finds itself due at once. */
+/** By PostgreSQL's clock alone, which the queue goes by: what one that was a year ahead has put off would wait for a year. */
 const ENQUEUE = `
-  SELECT graphile_worker.add_job($1, $2::json, job_key => $4,
-    run_at => greatest($3::timestamptz, now() + $5::float8 * interval '1 millisecond')) FROM (
+  SELECT graphile_worker.add_job($1, $2::json, job_key => $3, run_at => now() + $4::float8 * interval '1 millisecond') FROM (
     SELECT count(*) FROM graphile_worker.complete_jobs(ARRAY (
-      SELECT j.id FROM graphile_worker.jobs j WHERE j.key = $4 AND j.locked_at IS NULL AND j.attempts >= j.max_attempts))) gone`;
+      SELECT j.id FROM graphile_worker.jobs j WHERE j.key = $3 AND j.locked_at IS NULL AND j.attempts >= j.max_attempts))) gone`;
 
 /**
  * SQL: whether the job of a kind for `subject` waits, or was taken later than `since`. One that was taken before that has
- * gone with the worker that took it. One that the queue has given up is tried anew a few times a day, so that what has
- * hindered it may be mended. Both are expressions of the statement, whose tenants' rows stand in a CTE AS MATERIALIZED: a
- * cluster joins no table of its shards with the queue.
+ * gone with the worker that took it, and one that waits longer than what sweeps look for ever does was put off by a wrong
+ * clock. One that the queue has given up is tried anew a few times a day, so that what has hindered it may be mended. Both are
+ * expressions of the statement, whose tenants' rows stand in a CTE AS MATERIALIZED: a cluster joins no table of its shards with the queue.
  */
 export const hasLiveJob = ({ name }: { name: string }, subject: string, since: string) =>
   `EXISTS (
     SELECT 1 FROM graphile_worker.jobs j
     WHERE j.key = '${name}:' || ${subject} AND (j.locked_at IS NULL OR j.locked_at > ${since})
+      AND j.run_at < now() + interval '7 hours'
       AND (j.attempts < j.max_attempts OR j.run_at > now() - interval '6 hours'))`;
 
 /** Rows that the library leaves of a killed worker's job, and jobs given up days ago: what sweeps find was enqueued anew. */

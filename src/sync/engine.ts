@@ -87,7 +87,7 @@ export class SyncEngine {
       const isDone = await this.#paidFrom(reservations, context);
       this.#waits.delete(runId);
       if (isDone) await this.#end(context, null);
-      else await this.#release(run, null);
+      else await this.#release(run);
     } catch (error) {
       await this.#broken(context, error);
     } finally {
@@ -294,15 +294,15 @@ export class SyncEngine {
 
   /** Something that would meet every call ended the run, or held it up. */
   async #broken(context: RunContext, error: unknown): Promise<void> {
-    const { run, clock, logger } = context;
-    if (context.isStopped() && error instanceof CrmError) return this.#release(run, null);
-    if (stopBehind(error)) return this.#release(run, new Date(clock().getTime() + HELD_UP_MS));
+    const { run, logger } = context;
+    if (context.isStopped() && error instanceof CrmError) return this.#release(run);
+    if (stopBehind(error)) return this.#release(run, HELD_UP_MS);
     if (isGivenUp(error) || needsOperator(error)) {
       const waitMs = this.#waits.get(run.runId) ?? HELD_UP_MS;
       this.#waits.set(run.runId, Math.min(2 * waitMs, LONGEST_HELD_UP_MS));
       const level = needsOperator(error) ? "error" : "warn";
       logger[level]({ err: error, waitMs }, "the database holds a sync run up, which goes on later");
-      return this.#release(run, new Date(clock().getTime() + waitMs));
+      return this.#release(run, waitMs);
     }
     const failure = failureOf(error);
     if (!failure) return logger.info({ err: error }, "a sync run is no longer this worker's");
@@ -313,8 +313,8 @@ export class SyncEngine {
     });
   }
 
-  #release(run: ClaimedRun, later: Date | null): Promise<void> {
-    return this.parts.database.tenant(run.tenantId).transaction((scope) => releaseRun(scope, run, later));
+  #release(run: ClaimedRun, waitMs = 0): Promise<void> {
+    return this.parts.database.tenant(run.tenantId).transaction((scope) => releaseRun(scope, run, waitMs));
   }
 
   async #end(context: RunContext, reason: RunFailure | null): Promise<void> {

@@ -44,8 +44,8 @@ export interface ClaimedRun extends RunRef, Pick<SyncRunRow, "copyId" | "kind"> 
 }
 
 /** The job that goes on with a run: enqueued again, it is the same job. */
-export function enqueueSync(scope: TenantScope, runId: string, runAt: Date | null = null): Promise<void> {
-  return enqueueJob(scope, SYNC_RUN, { tenantId: scope.tenantId, runId }, runAt);
+export function enqueueSync(scope: TenantScope, runId: string, waitMs = 0): Promise<void> {
+  return enqueueJob(scope, SYNC_RUN, { tenantId: scope.tenantId, runId }, waitMs);
 }
 
 /** Takes a queued run, or one whose worker's lease is over. null: it is another worker's, or finished. */
@@ -108,11 +108,11 @@ export function requireLease({ leaseUntil }: ClaimedRun, now: Date): void {
 }
 
 /** Gives an unfinished run back, with its job, for another worker to go on from the checkpoint, at once or later. */
-export async function releaseRun(scope: TenantScope, run: ClaimedRun, runAt: Date | null = null): Promise<void> {
+export async function releaseRun(scope: TenantScope, run: ClaimedRun, waitMs = 0): Promise<void> {
   const free = { state: "QUEUED" as const, leaseId: null, leaseUntil: null };
   const released = await scope.typed((orm) => orm.update(SyncRunRow, ownRun(scope, run), free));
   if (released.affected === 0) return;
-  await enqueueSync(scope, run.runId, runAt);
+  await enqueueSync(scope, run.runId, waitMs);
   await notify(scope, PROGRESS_CHANGED);
 }
 

@@ -316,7 +316,7 @@ export class Schedule {
     const connected = { tenantId, copyId, state: "CONNECTED" as const };
     const planned = await copy.typed((orm) => orm.update(ConnectionRow, connected, { nextSyncAt: at }));
     if (planned.affected === 0 || at === null) return;
-    await enqueueJob(copy, SYNC_DUE, { tenantId }, at);
+    await enqueueJob(copy, SYNC_DUE, { tenantId }, at.getTime() - now.getTime());
   }
 
   /**

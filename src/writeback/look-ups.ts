@@ -2,10 +2,10 @@ import type { CrmApi } from "../crm/api";
 import type { Database, TenantScope } from "../database/database";
 import { hasLiveJob } from "../database/jobs";
 import type { WriteReceipt } from "../entities/writeback";
-import { DAY_MS, MINUTE_MS, SECOND_MS, systemClock } from "../platform/clock";
+import { DAY_MS, MINUTE_MS, SECOND_MS } from "../platform/clock";
 import { codeOf } from "../platform/errors";
 import { forEachLogged } from "../platform/work";
-import { ABANDONED_AFTER_MS, type Found, isOfTheCrm, nextLookUp, outOfSight } from "./outcomes";
+import { ABANDONED_AFTER_MS, type Found, isOfTheCrm, outOfSight, pauseBefore } from "./outcomes";
 import { enqueueLookUp, settle, type WriteKind, type WriteRef } from "./receipts";
 import { dropHopeless, endIfLast, IS_GOING } from "./write-history";
 import { callsOf, settleFound, type WritebackParts } from "./writing";
@@ -14,7 +14,7 @@ import { callsOf, settleFound, type WritebackParts } from "./writing";
 const MOST_AT_ONCE = 500;
 /** Look-ups of one tenant in one process: where its CRM is silent each takes half a minute of what all tenants' jobs share. */
 const MOST_OF_A_TENANT = 2;
-/** Within this, by the clock that the queue waits by, those go that are too many, should none of the others end before. */
+/** Within this those go that are too many, should none of the others end before. */
 const SPREAD_MS = 10 * SECOND_MS;
 
 /** A job that is so late has gone with the worker that took it, or waited for a connection that is back now. */
@@ -45,7 +45,7 @@ export type LookUp<Row> = (lookedUp: LookedUp<Row>) => Promise<Found | null>;
 /** Finds out what became of writes whose answer was lost (decision 0030), by reading the CRM and never by sending again. */
 export class LookUps<Row extends WriteReceipt> {
   /** By tenant: which are in hand, and until when others were put off for that. */
-  readonly #turns = new Map<number, { inHand: Set<string>; putOff: Map<string, Date> }>();
+  readonly #turns = new Map<number, { inHand: Set<string>; putOff: Map<string, number> }>();
 
   constructor(
     private readonly kind: WriteKind<Row>,
@@ -70,7 +70,7 @@ export class LookUps<Row extends WriteReceipt> {
       [new Date(now.getTime() - OVERDUE_MS)],
       { tenantId: "number", writeId: "text" },
     );
-    const enqueue = (w: WriteRef) => enqueueLookUp(database.tenant(w.tenantId), this.kind, w.writeId, now);
+    const enqueue = (w: WriteRef) => enqueueLookUp(database.tenant(w.tenantId), this.kind, w.writeId);
     await forEachLogged(overdue, enqueue, logger);
   }
 
@@ -80,9 +80,9 @@ export class LookUps<Row extends WriteReceipt> {
     const scope = this.parts.database.tenant(tenantId);
     const { inHand, putOff } = this.#turns.get(tenantId) ?? { inHand: new Set(), putOff: new Map() };
     if (inHand.size >= MOST_OF_A_TENANT) {
-      const later = new Date(systemClock().getTime() + Math.random() * SPREAD_MS);
-      putOff.set(writeId, later);
-      return enqueueLookUp(scope, this.kind, writeId, later);
+      const waitMs = Math.random() * SPREAD_MS;
+      putOff.set(writeId, performance.now() + waitMs);
+      return enqueueLookUp(scope, this.kind, writeId, waitMs);
     }
     this.#turns.set(tenantId, { inHand: inHand.add(writeId), putOff });
     putOff.delete(writeId);
@@ -91,8 +91,8 @@ export class LookUps<Row extends WriteReceipt> {
     } finally {
       inHand.delete(writeId);
       // Whose own time has come may be in hand elsewhere, and each look-up counts.
-      const [next] = [...putOff].find(([, runAt]) => runAt > systemClock()) ?? [];
-      if (next && putOff.delete(next)) await enqueueLookUp(scope, this.kind, next, null);
+      const [next] = [...putOff].find(([, until]) => until > performance.now()) ?? [];
+      if (next && putOff.delete(next)) await enqueueLookUp(scope, this.kind, next);
       else if (inHand.size === 0) this.#turns.delete(tenantId);
     }
   }
@@ -157,12 +157,12 @@ export class LookUps<Row extends WriteReceipt> {
       { looking_copy_id: "number" },
     );
     if (!found) return null;
-    const now = this.parts.clock();
     const lookUps = found.lookUps + (isStopped ? 0 : 1);
-    const next = isStopped ? new Date(now.getTime() + PUT_OFF_MS) : nextLookUp(now, lookUps);
+    const waitMs = isStopped ? PUT_OFF_MS : pauseBefore(lookUps);
+    const next = new Date(this.parts.clock().getTime() + waitMs);
     const planning = `UPDATE ${table} SET look_ups = $4, next_look_up_at = $3 WHERE tenant_id = $1 AND id = $2`;
     await rows(planning, [tenantId, writeId, next, lookUps]);
-    await enqueueLookUp(scope, this.kind, writeId, next);
+    await enqueueLookUp(scope, this.kind, writeId, waitMs);
     return isStopped ? null : { copyId: found.looking_copy_id, receipt: found };
   }
 }

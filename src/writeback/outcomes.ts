@@ -187,9 +187,8 @@ export const SETTLED_AFTER_MS = 3 * MINUTE_MS;
 const PAUSES_S = [5, 25, 60, 95, 300, 900, 3_600, 10_800];
 const LONGEST_PAUSE_S = 21_600;
 
-/** When a write is looked up next, after `lookUps` of them. */
-export const nextLookUp = (now: Date, lookUps: number): Date =>
-  new Date(now.getTime() + (PAUSES_S[lookUps] ?? LONGEST_PAUSE_S) * SECOND_MS);
+/** In milliseconds, after `lookUps` of them. */
+export const pauseBefore = (lookUps: number): number => (PAUSES_S[lookUps] ?? LONGEST_PAUSE_S) * SECOND_MS;
 
 export interface Look {
   begunAt: Date;

@@ -7,7 +7,7 @@ import { enqueueJob, type JobKind } from "../database/jobs";
 import { FieldWriteRow, NoteWriteRow, type StoredWriteState, type WriteReceipt } from "../entities/writeback";
 import { DAY_MS, SECOND_MS } from "../platform/clock";
 import { ServiceError } from "../platform/errors";
-import { nextLookUp, sentenceOf, type WriteFailure, type WriteOutcome } from "./outcomes";
+import { pauseBefore, sentenceOf, type WriteFailure, type WriteOutcome } from "./outcomes";
 import type { MeetingTargets, Target } from "./targets";
 
 const WRITE_REF = z.object({ tenantId: z.number(), writeId: z.uuid() });
@@ -176,7 +176,7 @@ export async function settle<Row extends WriteReceipt>(
   const failure = state === "FAILED" ? outcome.failure : null;
   const code = isUnknown ? "ANSWER_LOST" : (failure?.code ?? null);
   const message = isUnknown ? kind.lookedFor : failure && sentenceOf(failure);
-  const nextLookUpAt = isUnknown ? nextLookUp(now, 0) : null;
+  const nextLookUpAt = isUnknown ? new Date(now.getTime() + pauseBefore(0)) : null;
   const settledAt = isUnknown ? null : now;
   const crmNoteId = state === "WRITTEN" ? (outcome.crmNoteId ?? null) : null;
   const isNote = kind.table === "note_write";
@@ -200,7 +200,7 @@ export async function settle<Row extends WriteReceipt>(
     ? [changed]
     : await entities(kind.row, `SELECT * FROM ${kind.table} WHERE tenant_id = $1 AND id = $2`, [tenantId, id]);
   if (!receipt) throw new ReceiptGoneError(`Receipt ${id} was made and is not there.`);
-  if (isUnknown && receipt.state === "UNKNOWN" && nextLookUpAt) await enqueueLookUp(scope, kind, id, nextLookUpAt);
+  if (isUnknown && receipt.state === "UNKNOWN") await enqueueLookUp(scope, kind, id, pauseBefore(0));
   return receipt;
 }
 
@@ -211,7 +211,7 @@ export function enqueueLookUp<Row extends WriteReceipt>(
   scope: TenantScope,
   { lookUpJob }: WriteKind<Row>,
   writeId: string,
-  runAt: Date | null,
+  waitMs = 0,
 ): Promise<void> {
-  return enqueueJob(scope, lookUpJob, { tenantId: scope.tenantId, writeId }, runAt);
+  return enqueueJob(scope, lookUpJob, { tenantId: scope.tenantId, writeId }, waitMs);
 }

@@ -5,7 +5,7 @@ import { inBatches } from "../database/upsert";
 import type { FieldWriteRow, NoteWriteRow, WriteReceipt } from "../entities/writeback";
 import { DAY_MS } from "../platform/clock";
 import type { Patterns } from "../platform/email-address";
-import { NO_MORE_LOOKS, nextLookUp } from "./outcomes";
+import { NO_MORE_LOOKS, pauseBefore } from "./outcomes";
 import { FIELD, NOTE, type WriteKind } from "./receipts";
 import { faultOfKey } from "./writing";
 
@@ -200,8 +200,8 @@ export async function endIfLast<Row extends WriteReceipt>(
   { id, sentAt, lookUps }: Row,
   lookedAt: Date,
 ): Promise<void> {
-  const next = nextLookUp(lookedAt, lookUps + 1);
-  if (next.getTime() <= (sentAt ?? lookedAt).getTime() + lookedForMs) return;
+  const next = lookedAt.getTime() + pauseBefore(lookUps + 1);
+  if (next <= (sentAt ?? lookedAt).getTime() + lookedForMs) return;
   await rows(
     `UPDATE ${table} SET next_look_up_at = NULL, error_message = $3 WHERE tenant_id = $1 AND id = $2 AND state = 'UNKNOWN'`,
     [tenantId, id, NO_MORE_LOOKS[table]],

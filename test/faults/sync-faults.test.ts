@@ -141,7 +141,7 @@ function summary(gaps: Map<string, string>): object[] {
 const QUEUED =
   "SELECT 1 FROM sync_run WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1) AND state IN ('QUEUED', 'RUNNING')";
 
-/** A job that failed waits before it is tried again, as does a run that was held up, and that by a clock that is far ahead. */
+/** A job that failed waits before it is tried again, as does a run that was held up. */
 const DO_NOT_WAIT =
   "UPDATE graphile_worker._private_jobs SET run_at = now() WHERE locked_at IS NULL AND run_at > now()";
 

@@ -4,7 +4,7 @@ import { OAuthError } from "../../src/crm/oauth";
 import {
   certainFailureOf,
   NotSentInTimeError,
-  nextLookUp,
+  pauseBefore,
   SETTLED_AFTER_MS,
   verdictOf,
 } from "../../src/writeback/outcomes";
@@ -74,10 +74,7 @@ describe("what a look-up says of it", () => {
   ])("%s", (_, look, verdict) => expect(verdictOf(SENT_AT, look)).toBe(verdict));
 
   test("an absence can be proven by the fourth look-up, and pauses grow to six hours", () => {
-    const pauses = Array.from(
-      { length: 20 },
-      (_, lookUps) => nextLookUp(SENT_AT, lookUps).getTime() - SENT_AT.getTime(),
-    );
+    const pauses = Array.from({ length: 20 }, (_, lookUps) => pauseBefore(lookUps));
     expect(pauses.slice(0, 4).reduce((sum, pause) => sum + pause, 0)).toBeGreaterThan(SETTLED_AFTER_MS);
     expect([...pauses].sort((a, b) => a - b)).toEqual(pauses);
     expect(pauses.at(-1)).toBe(6 * 60 * 60_000);

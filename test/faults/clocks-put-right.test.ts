@@ -1,0 +1,50 @@
+import { resumeCrm, stopCrm } from "../../src/connections/crm-stops";
+import { Database } from "../../src/database/database";
+import { syncEnds, until } from "../support/stories";
+import { useCrm } from "../support/world";
+
+// What a worker's clock that was ahead has left behind when it is right again.
+
+const YEAR_MS = 365 * 86_400_000;
+
+let aheadMs = 0;
+const clock = () => new Date(Date.now() + aheadMs);
+
+const { simulator, database, serve } = useCrm({ deals: 10 });
+const service = serve({ config: { clock }, connected: ["acme"] });
+afterEach(() => {
+  aheadMs = 0;
+  simulator.control.clearFaults();
+});
+
+const QUEUED_JOB =
+  "FROM graphile_worker.jobs j JOIN sync_run r ON j.key = 'sync_run:' || r.id WHERE r.state = 'QUEUED'";
+
+/** A run that the operator's stop holds up while the service's clock is so far ahead. */
+async function putOffAhead(ms: number): Promise<void> {
+  aheadMs = ms;
+  const db = new Database(database.dataSource);
+  await stopCrm(db, "The database is moved.", new Date());
+  await service.ask("mutation { requestSync { __typename } }");
+  await until("the run is put off", async () => {
+    const jobs = await database.query(`SELECT 1 ${QUEUED_JOB} AND j.locked_at IS NULL AND j.run_at > now()`);
+    return jobs.length > 0;
+  });
+  aheadMs = 0;
+  await resumeCrm(db, new Date());
+}
+
+// Seen red: it stayed QUEUED for as long as the clock had been ahead, and no other run was made.
+test.each([3_600_000, YEAR_MS])("a run that was put off by a clock %d ms ahead goes on seconds later", async (ms) => {
+  await putOffAhead(ms);
+  expect(await syncEnds(service)).toMatchObject({ state: "SUCCEEDED" });
+});
+
+// Seen red: its job waited, so that no sweep took it up.
+test("a run whose job is put off for longer than any is gone on with by the next sweep", async () => {
+  await putOffAhead(YEAR_MS);
+  await database.query(
+    `UPDATE graphile_worker._private_jobs SET run_at = now() + interval '1 year' WHERE id IN (SELECT j.id ${QUEUED_JOB})`,
+  );
+  expect(await syncEnds(service)).toMatchObject({ state: "SUCCEEDED" });
+});
