@@ -36,7 +36,8 @@ const TOWN_HALLS = `
   FROM (SELECT id, row_number() OVER (ORDER BY starts_at DESC) AS n FROM meeting WHERE tenant_id = ${LARGE}) m,
     generate_series(1, ${MORE}) g, LATERAL (SELECT (m.n * 173 + g * 7) % 18000 + 1 AS p) p
   WHERE m.n <= ${HALLS}`;
-const DUE = `UPDATE synced_copy SET rematched_at = now() - interval '1 hour', matched_as_whole = true WHERE tenant_id = ${LARGE}`;
+const DUE = `UPDATE synced_copy SET matched_as_whole = true WHERE tenant_id = ${LARGE};
+  UPDATE sync_run SET rematched = false WHERE tenant_id = ${LARGE}`;
 
 /** What looking through 4,000 meetings costs after a sync that changes none, and for how long it holds the process. */
 async function main(): Promise<void> {

@@ -45,8 +45,8 @@ const MATTERS: readonly SyncResource[] = [
 /**
  * Matching again after a sync: the tenant's meetings of the last 30 days and of the future, and of those only the ones
  * about which the copy now says something else. Against a new copy nothing was matched yet, so it gets them all, and all once
- * more when the lists that a match is made of were each read to their end. The copy remembers up to which run this is done and
- * how far the next has come: what one job left undone is done by another.
+ * more when the lists that a match is made of were each read to their end. Each run remembers whether this is done, and the copy
+ * how far it has come: what one job left undone is done by another.
  */
 export class Rematching {
   constructor(
@@ -56,7 +56,7 @@ export class Rematching {
     private readonly elapsed = () => performance.now(),
   ) {}
 
-  /** @returns whether it is to be run again: it has paused, or more may have come since it began */
+  /** @returns whether it is to be run again: it has paused, or runs have ended since it began, whose jobs left them to this one */
   async run(tenantId: number, stop: AbortSignal): Promise<boolean> {
     const tenant = this.database.tenant(tenantId);
     const copyId = await liveCopyId(tenant);
@@ -77,7 +77,7 @@ export class Rematching {
       if (pauses) return true;
       [noted, notedAt] = [way, this.elapsed()];
     }
-    return (await finish(scope, noted, way)) && noted !== null && way.failed === 0;
+    return (await finish(scope, noted, way)) && noted !== null && (await endedSince(way, scope)).length > 0;
   }
 
   /** null: there is nothing to go through. */
@@ -86,8 +86,8 @@ export class Rematching {
     if (!due) return null;
     if (due.isFreshAgain && (await isFresh(scope, this.clock()))) await tellFresh(scope, this.clock());
     const since = due.isOfAll ? null : new Date(this.clock().getTime() - REMATCH_FOR_MS).toISOString();
-    const { isWhole, isLess } = due;
-    const way = { until: due.until.toISOString(), since, isWhole, isLess, done: 0, total: 0, failed: 0, place: null };
+    const { runs, isWhole, isLess } = due;
+    const way = { runs, since, isWhole, isLess, done: 0, total: 0, failed: 0, place: null };
     if (due.isChanged) return { ...way, total: await countMeetingsSince(scope, since) };
     await note(scope, null, null, way);
     return null;
@@ -159,7 +159,7 @@ async function* stretchesOf(scope: CopyScope, { since, isLess, place }: Rematch)
     if (last) yield { ids, looked: 0, place: { entity: last.entity, id: last.id } };
 }
 
-/** @returns false where another job has gone on with it meanwhile @param over what the copy is matched by, once it is */
+/** @returns false where another job has gone on with it meanwhile @param over the way, once it is gone */
 async function note(
   { tenantId, copyId, rows }: CopyScope,
   before: Rematch | null,
@@ -167,16 +167,13 @@ async function note(
   over: Rematch | null = null,
 ): Promise<boolean> {
   const noted = await rows(
-    `UPDATE synced_copy SET rematch = $4, rematched_at = greatest(rematched_at, $5::timestamptz), matched_as_whole = matched_as_whole OR $6
-     WHERE tenant_id = $1 AND id = $2 AND state = 'LIVE' AND rematch IS NOT DISTINCT FROM $3::jsonb RETURNING 1`,
-    [
-      tenantId,
-      copyId,
-      before && JSON.stringify(before),
-      now && JSON.stringify(now),
-      over?.until ?? null,
-      over?.isWhole ?? false,
-    ],
+    `WITH noted AS (
+       UPDATE synced_copy SET rematch = $4, matched_as_whole = greatest(matched_as_whole, $5::boolean)
+       WHERE tenant_id = $1 AND id = $2 AND state = 'LIVE' AND rematch IS NOT DISTINCT FROM $3::jsonb RETURNING 1 AS noted
+     ), done AS (
+       UPDATE sync_run SET rematched = true WHERE tenant_id = $1 AND id = ANY ($6::uuid[]) AND EXISTS (SELECT 1 FROM noted))
+     SELECT noted FROM noted`,
+    [tenantId, copyId, before, now, over?.isWhole ?? null, over?.runs ?? []],
   );
   return noted.length > 0;
 }
@@ -190,30 +187,32 @@ const finish = (scope: CopyScope, noted: Rematch | null, way: Rematch) =>
     return isOurs;
   });
 
-interface Due extends Pick<Rematch, "isWhole" | "isLess"> {
-  until: Date;
-  isChanged: boolean;
-  isOfAll: boolean;
+/** SQL: a run that has ended since the last time. A failed one counts as well, it may have written pages. */
+const IS_DUE = "r.tenant_id = $1 AND r.copy_id = $2 AND r.finished_at IS NOT NULL AND NOT r.rematched";
+
+const endedSince = ({ runs }: Rematch, { tenantId, copyId, rows }: CopyScope) =>
+  rows(`SELECT 1 FROM sync_run r WHERE ${IS_DUE} AND r.id <> ALL ($3::uuid[]) LIMIT 1`, [tenantId, copyId, runs]);
+
+interface Due extends Pick<Rematch, "runs" | "isWhole" | "isLess">, Record<"isChanged" | "isOfAll", boolean> {
   /** A copy that was too old to judge by may be so no more, which no deal is told of. */
   isFreshAgain: boolean;
 }
 
-/** null: no run has ended since the last time. A failed run counts as well, it may have written pages. */
+/** null: no run is due. */
 async function whatIsDue({ tenantId, rows }: TenantScope, copy: SyncedCopyRow): Promise<Due | null> {
-  const [ended] = await rows<{ until: Date | null } & Pick<Due, "isChanged" | "isLess" | "isWhole" | "isFreshAgain">>(
-    `SELECT max(r.finished_at) AS until, coalesce(bool_or(s.written + s.removed > 0 OR r.written_beside + r.removed_beside > 0), false) AS "isChanged",
-       coalesce(bool_or(s.removed > 0 AND s.resource = ANY ($5) OR r.removed_beside > 0), false) AS "isLess", (
-       SELECT count(*) = cardinality($5::text[]) FROM sync_list l WHERE l.tenant_id = $1 AND l.copy_id = $2
-         AND l.resource = ANY ($5) AND l.watermark IS NOT NULL) AS "isWhole",
-       coalesce(max(r.finished_at) FILTER (WHERE r.state = 'SUCCEEDED') - make_interval(hours => $6) > (
+  const [ended] = await rows<{ runs: string[] | null } & Omit<Due, "runs" | "isOfAll">>(
+    `SELECT array_agg(DISTINCT r.id::text) AS runs, coalesce(bool_or(s.written + s.removed > 0 OR r.written_beside + r.removed_beside > 0), false) AS "isChanged",
+       coalesce(bool_or(s.removed > 0 AND s.resource = ANY ($4) OR r.removed_beside > 0), false) AS "isLess", (
+       SELECT count(*) = cardinality($4::text[]) FROM sync_list l WHERE l.tenant_id = $1 AND l.copy_id = $2
+         AND l.resource = ANY ($4) AND l.watermark IS NOT NULL) AS "isWhole",
+       coalesce(max(r.finished_at) FILTER (WHERE r.state = 'SUCCEEDED') - make_interval(hours => $5) > (
          SELECT max(p.finished_at) FROM sync_run p WHERE p.tenant_id = $1 AND p.copy_id = $2 AND p.state = 'SUCCEEDED'
-           AND p.finished_at <= coalesce($3, '-infinity'::timestamptz)), false) OR EXISTS (SELECT 1 FROM deal_change j WHERE j.tenant_id = $1 AND j.copy_id = $2 AND j.seen_at = '${NOT_SEEN}') AS "isFreshAgain"
-     FROM sync_run r LEFT JOIN sync_step s ON s.tenant_id = $1 AND s.run_id = r.id AND s.resource = ANY ($4)
-     WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.finished_at > coalesce($3, '-infinity'::timestamptz)`,
-    [tenantId, copy.id, copy.rematchedAt, MATTERS, MATCHED_LISTS, MAY_BE_STALE_HOURS],
-    { until: "instant", isChanged: "flag", isLess: "flag", isWhole: "flag", isFreshAgain: "flag" },
+           AND p.rematched), false) OR EXISTS (SELECT 1 FROM deal_change j WHERE j.tenant_id = $1 AND j.copy_id = $2 AND j.seen_at = '${NOT_SEEN}') AS "isFreshAgain"
+     FROM sync_run r LEFT JOIN sync_step s ON s.tenant_id = $1 AND s.run_id = r.id AND s.resource = ANY ($3) WHERE ${IS_DUE}`,
+    [tenantId, copy.id, MATTERS, MATCHED_LISTS, MAY_BE_STALE_HOURS],
+    { runs: "json", isChanged: "flag", isLess: "flag", isWhole: "flag", isFreshAgain: "flag" },
   );
-  if (!ended?.until) return null;
-  const isOfAll = copy.rematchedAt === null || (ended.isWhole && !copy.matchedAsWhole);
-  return { ...ended, until: ended.until, isOfAll, isChanged: isOfAll || ended.isChanged };
+  if (!ended?.runs) return null;
+  const isOfAll = copy.matchedAsWhole === null || (ended.isWhole && !copy.matchedAsWhole);
+  return { ...ended, runs: ended.runs, isOfAll, isChanged: isOfAll || ended.isChanged };
 }

@@ -28,13 +28,9 @@ export class SyncedCopyRow extends OfTenant {
   @Column("timestamptz")
   createdAt!: Date;
 
-  /** Up to which ended run the tenant's meetings have been matched against this copy; null: not yet. */
-  @Column("timestamptz", { nullable: true })
-  rematchedAt!: Date | null;
-
-  /** Whether that was since every list that a match is made of was read to its end. */
-  @Column("boolean", { default: false })
-  matchedAsWhole!: boolean;
+  /** Whether the tenant's meetings were matched against this copy since every list that a match is made of was read to its end; null: not at all yet. */
+  @Column("boolean", { nullable: true })
+  matchedAsWhole!: boolean | null;
 
   /** While meetings are matched again, and that takes more than a moment; null: none are. */
   @Column("jsonb", { nullable: true })

@@ -64,6 +64,7 @@ export interface GapSummary {
 @Index("sync_run_by_state", ["tenantId", "copyId", "state", "queuedAt"])
 @Index("sync_run_by_age", ["queuedAt"])
 @Index("sync_run_by_end", ["tenantId", "finishedAt"])
+@Index("sync_run_to_rematch", ["tenantId", "copyId"], { where: "NOT rematched" })
 @Check("sync_run_kind", "kind IN ('FULL', 'INCREMENTAL', 'RECONCILE')")
 @Check("sync_run_state", "state IN ('QUEUED', 'RUNNING', 'SUCCEEDED', 'FAILED', 'CANCELLED')")
 export class SyncRunRow extends OfTenant {
@@ -109,6 +110,10 @@ export class SyncRunRow extends OfTenant {
 
   @Column("integer", { default: 0 })
   removedBeside!: number;
+
+  /** Meetings were matched again since it ended. By run and not by instant: those are of clocks of which one may be a year ahead. */
+  @Column("boolean", { default: false })
+  rematched!: boolean;
 }
 
 /** What a run did for one resource. */
@@ -157,8 +162,8 @@ export class SyncStepRow extends OfTenant {
 
 /** A way through the tenant's meetings, and where it stands: it is gone in turns. */
 export interface Rematch {
-  /** The end of the last run that it covers. */
-  until: string;
+  /** The ended runs that it covers. */
+  runs: string[];
   /** Of the meetings that begin after this; null: of all, as none was matched to the copy yet, or to a part of it only that is whole by now. */
   since: string | null;
   /** Every list that a match is made of was read to its end. */

@@ -1,6 +1,6 @@
 import { resumeCrm, stopCrm } from "../../src/connections/crm-stops";
 import { Database } from "../../src/database/database";
-import { syncEnds, until } from "../support/stories";
+import { dataOf, recordMeeting, syncAgain, syncEnds, until } from "../support/stories";
 import { useCrm } from "../support/world";
 
 // What a worker's clock that was ahead has left behind when it is right again.
@@ -47,4 +47,20 @@ test("a run whose job is put off for longer than any is gone on with by the next
     `UPDATE graphile_worker._private_jobs SET run_at = now() + interval '1 year' WHERE id IN (SELECT j.id ${QUEUED_JOB})`,
   );
   expect(await syncEnds(service)).toMatchObject({ state: "SUCCEEDED" });
+});
+
+// Seen red: nothing was matched again until the time had come at which that run was noted to have ended.
+test("what a run brings is matched also after one that a clock a year ahead has ended", async () => {
+  aheadMs = YEAR_MS;
+  await syncAgain(service, database);
+  aheadMs = 0;
+  const email = "late@late-trading.example";
+  const { id } = await recordMeeting(service, [email]);
+  const emails = [{ value: email, primary: true, label: "work" }];
+  const person_id = simulator.control.add("person", { name: "Late", emails });
+  simulator.control.add("deal", { title: "Late", status: "open", person_id });
+  await syncAgain(service, database);
+  const read = "query ($id: ID!) { meeting(id: $id) { match { status } } }";
+  const { meeting } = dataOf(await service.ask<{ meeting: object }>(read, { id }));
+  expect(meeting).toEqual({ match: { status: "MATCHED" } });
 });

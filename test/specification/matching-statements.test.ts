@@ -95,10 +95,10 @@ const rematch = (db: Database, elapsed?: () => number) =>
   );
 
 test("looking through meetings that a sync does not touch costs one set of statements for fifty of them", async () => {
-  const forget = () =>
-    database.query(
-      "UPDATE synced_copy SET rematched_at = NULL WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme')",
-    );
+  const forget = async () => {
+    await database.query("UPDATE synced_copy SET matched_as_whole = NULL");
+    await database.query("UPDATE sync_run SET rematched = false");
+  };
   await forget();
   await rematch(new Database(database.dataSource));
   await forget();
@@ -118,8 +118,8 @@ test("looking through town halls serves others between two, and holds what few o
     ...Array.from({ length: 400 }, (_, index) => `guest${index}@hall.example`),
   ].slice(0, 400);
   for (let index = 0; index < 9; index += 1) await recordMeeting(service, hall);
-  await database.query("UPDATE synced_copy SET rematched_at = now() - interval '1 hour', matched_as_whole = true");
-  await database.query("UPDATE sync_run SET finished_at = now()");
+  await database.query("UPDATE synced_copy SET matched_as_whole = true");
+  await database.query("UPDATE sync_run SET rematched = false");
   await database.query("UPDATE sync_step SET written = 1");
   let [inDatabase, turns, sets, isOver] = [0, 0, 0, false];
   const turn = () => {
@@ -143,9 +143,9 @@ test("looking through town halls serves others between two, and holds what few o
 // Seen red: while a list was refused for long, each run looked through all meetings that there are.
 test("against a copy that is not whole all meetings are matched once, and once more when it is", async () => {
   const set = (sql: string) => database.query(`${sql} WHERE tenant_id = $1`, [actor.tenantId]);
-  const runEnds = () => set("UPDATE sync_run SET finished_at = date_trunc('milliseconds', now())");
+  const runEnds = () => set("UPDATE sync_run SET rematched = false");
   await set("UPDATE sync_list SET watermark = CASE WHEN resource <> 'USERS' THEN watermark END");
-  await set("UPDATE synced_copy SET rematched_at = NULL, matched_as_whole = false");
+  await set("UPDATE synced_copy SET matched_as_whole = NULL");
   await runEnds();
   expect(await statements(rematch)).toBeGreaterThan(6);
   expect(await statements(rematch)).toBeLessThanOrEqual(3);
@@ -163,7 +163,7 @@ describe("a way through many meetings", () => {
   const set = (sql: string) => database.query(`${sql} WHERE tenant_id = $1`, [actor.tenantId]);
   const stands = async () => {
     const [copy] = await database.query<{ rematch: Rematch | null; isOver: boolean }>(
-      `SELECT rematch, rematched_at IS NOT DISTINCT FROM (SELECT max(finished_at) FROM sync_run WHERE tenant_id = $1) AS "isOver"
+      `SELECT rematch, NOT EXISTS (SELECT 1 FROM sync_run WHERE tenant_id = $1 AND NOT rematched) AS "isOver"
        FROM synced_copy WHERE tenant_id = $1`,
       [actor.tenantId],
     );
@@ -190,6 +190,17 @@ describe("a way through many meetings", () => {
       everyLook(seconds),
     );
 
+  /** A run, with which a record goes that a meeting knew. */
+  const anotherEnds = () =>
+    database.query(
+      `WITH run AS (
+         INSERT INTO sync_run (tenant_id, id, copy_id, kind, state, queued_at, finished_at)
+         SELECT tenant_id, gen_random_uuid(), copy_id, 'INCREMENTAL', 'SUCCEEDED', now(), now() FROM connection WHERE tenant_id = $1
+         RETURNING tenant_id, id)
+       INSERT INTO sync_step (tenant_id, run_id, resource, state, removed) SELECT tenant_id, id, 'DEALS', 'SUCCEEDED', 1 FROM run`,
+      [actor.tenantId],
+    );
+
   beforeAll(async () => {
     for (const table of ["matched_record", "meeting_match", "meeting_attendee", "meeting"])
       await set(`DELETE FROM ${table}`);
@@ -197,8 +208,8 @@ describe("a way through many meetings", () => {
     await recordMeeting(service, [simulator.company.stories.severalDeals.email]);
   });
   beforeEach(async () => {
-    await set("UPDATE synced_copy SET rematched_at = NULL, matched_as_whole = false, rematch = NULL");
-    await set("UPDATE sync_run SET finished_at = date_trunc('milliseconds', now())");
+    await set("UPDATE synced_copy SET matched_as_whole = NULL, rematch = NULL");
+    await set("UPDATE sync_run SET rematched = false");
   });
 
   // Seen red: one job went through all, and held its place among the others however long that took.
@@ -206,17 +217,33 @@ describe("a way through many meetings", () => {
     const [pages, turns]: [string[], unknown[]] = [[], []];
     for (let goesOn = true; goesOn && turns.length < 20; turns.push((await stands()).way)) {
       goesOn = await rematching(16, (what) => pages.push(what));
-      // A record that a meeting knew goes with a run that ends after the first turn.
-      if (turns.length === 0)
-        await set("UPDATE sync_run SET finished_at = date_trunc('milliseconds', now() + interval '1 hour')");
-      if (turns.length === 0) await set("UPDATE sync_step SET removed = 1");
+      if (turns.length === 0) await anotherEnds();
     }
     const page = "id startsAt";
     const meetings = [50, 100, 110].map((done) => [done, page]);
     expect(turns.slice(0, 4)).toEqual([...meetings, null]);
-    expect(turns.slice(4)).toEqual([...meetings, [110, "id entity"], null, null]);
+    expect(turns.slice(4)).toEqual([...meetings, [110, "id entity"], null]);
     expect(pages.filter((what) => what === "page")).toHaveLength(4 + 4);
     expect((await stands()).isOver).toBe(true);
+  });
+
+  // Seen red: it waited for the end of the next run.
+  test("is gone again for what has ended meanwhile also where a meeting fails, once", async () => {
+    const [bad] = await database.query<{ id: string }>("SELECT id FROM meeting WHERE tenant_id = $1", [actor.tenantId]);
+    const id = bad?.id ?? "";
+    await database.query("UPDATE meeting_match SET fingerprint = '' WHERE meeting_id = $1", [id]);
+    await database.query(
+      `ALTER TABLE meeting_match ADD CONSTRAINT refused CHECK (meeting_id <> '${id}' OR fingerprint = '')`,
+    );
+    let turns = 0;
+    for (let goesOn = true; goesOn && turns < 20; turns += 1) {
+      goesOn = await rematching(16, () => 0);
+      if (turns === 0) await anotherEnds();
+    }
+    await database.query("ALTER TABLE meeting_match DROP CONSTRAINT refused");
+    expect([turns, await stands()]).toEqual([8, { rematch: null, way: null, isOver: false }]);
+    expect(await rematching(0, () => 0)).toBe(false);
+    expect(await stands()).toMatchObject({ isOver: true });
   });
 
   // Seen red: where it stands was written for each page, also of a look through the meetings of a month that took no time.
@@ -256,7 +283,7 @@ describe("a way through many meetings", () => {
     let pages = 0;
     expect(await stopped.run(actor.tenantId, stopping.signal)).toBe(true);
     expect(await stands()).toMatchObject({ way: [50, "id startsAt"], isOver: false });
-    expect(await rematching(0, () => 0)).toBe(true);
+    expect(await rematching(0, () => 0)).toBe(false);
     expect((await stands()).isOver).toBe(true);
   });
 });

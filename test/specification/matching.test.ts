@@ -54,7 +54,7 @@ async function sync(kind = "INCREMENTAL", tenant = "acme"): Promise<void> {
   await syncEnds(service, as);
   await until("the meetings are matched again", async () => {
     const [row] = await database.query<{ done: boolean }>(
-      `SELECT max(c.rematched_at) = max(r.finished_at) AS done
+      `SELECT bool_and(r.rematched) AS done
        FROM synced_copy c JOIN sync_run r ON r.tenant_id = c.tenant_id AND r.copy_id = c.id
        WHERE c.tenant_id = $1 AND c.state = 'LIVE'`,
       [await database.tenantId(tenant)],

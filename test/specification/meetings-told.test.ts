@@ -119,8 +119,8 @@ test("how far matching again has come is shown, and null when it is done", async
     dataOf(await service.ask<{ connection: { sync: { matching: unknown } } }>(query)).connection.sync.matching;
   expect(await read()).toBeNull();
   await database.query(
-    `UPDATE synced_copy SET rematch = '{"done": 50, "total": 120, "failed": 0, "isWhole": true, "isLess": false, "since": null, "place": null}'
-       || jsonb_build_object('until', rematched_at) WHERE state = 'LIVE' AND tenant_id = $1`,
+    `UPDATE synced_copy SET rematch = '{"runs": [], "done": 50, "total": 120, "failed": 0, "isWhole": true, "isLess": false, "since": null, "place": null}'
+     WHERE state = 'LIVE' AND tenant_id = $1`,
     [await database.tenantId("acme")],
   );
   expect(await read()).toEqual({ done: 50, total: 120 });
@@ -130,7 +130,7 @@ test("how far matching again has come is shown, and null when it is done", async
   // What was on its way is gone on with first, and then what the run brought that ended meanwhile.
   await until("it is over", async () => {
     const [copy] = await database.query<{ isOver: boolean }>(
-      `SELECT rematch IS NULL AND rematched_at = (SELECT max(r.finished_at) FROM sync_run r WHERE r.copy_id = c.id) AS "isOver"
+      `SELECT rematch IS NULL AND NOT EXISTS (SELECT 1 FROM sync_run r WHERE r.copy_id = c.id AND NOT r.rematched) AS "isOver"
        FROM synced_copy c WHERE state = 'LIVE' AND tenant_id = $1`,
       [await database.tenantId("acme")],
     );

@@ -16,7 +16,7 @@ beforeAll(async () => {
   // The match after the first sync is done: from here on only the tests match.
   await until(
     "matched after the sync",
-    async () => (await database.query("SELECT 1 FROM synced_copy WHERE rematched_at IS NOT NULL")).length > 0,
+    async () => (await database.query("SELECT 1 FROM synced_copy WHERE matched_as_whole")).length > 0,
   );
   for (const entity of ENTITIES) await setMapping(service, entity, fieldOf(simulator, entity, "varchar").field_code);
   copyId = (await database.query<{ copy_id: number }>("SELECT copy_id FROM connection"))[0]?.copy_id ?? 0;

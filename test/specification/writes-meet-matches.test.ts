@@ -16,7 +16,7 @@ beforeAll(async () => {
   // The match after the first sync is done: from here on only the tests match.
   await until(
     "matched after the sync",
-    async () => (await story.database.query("SELECT 1 FROM synced_copy WHERE rematched_at IS NOT NULL")).length > 0,
+    async () => (await story.database.query("SELECT 1 FROM synced_copy WHERE matched_as_whole")).length > 0,
   );
   if (hasTriggers()) for (const table of ["note_write", "field_write"]) await watchCommits(table);
 });
@@ -158,7 +158,7 @@ const MATCHES: Rematch[] = [
     prepare: async () => {
       const move = "UPDATE person_address SET mailbox = 'moved-' || mailbox WHERE mailbox = $1";
       await story.database.query(move, [personEmail()]);
-      await story.database.query("UPDATE synced_copy SET rematched_at = NULL");
+      await story.database.query("UPDATE sync_run SET rematched = false");
     },
     begin: async () => {
       const db = new Database(story.database.dataSource);

@@ -28,8 +28,7 @@ CREATE TABLE synced_copy (
   time_zone text NOT NULL DEFAULT 'UTC',
   state text NOT NULL CONSTRAINT synced_copy_state CHECK (state IN ('LIVE', 'RETIRED')),
   created_at timestamptz NOT NULL,
-  rematched_at timestamptz,
-  matched_as_whole boolean NOT NULL DEFAULT false,
+  matched_as_whole boolean,
   rematch jsonb,
   probed_at timestamptz,
   probe_cursor text,
@@ -155,12 +154,14 @@ CREATE TABLE sync_run (
   error_code text, error_message text,
   gaps jsonb NOT NULL DEFAULT '[]',
   written_beside integer NOT NULL DEFAULT 0, removed_beside integer NOT NULL DEFAULT 0,
+  rematched boolean NOT NULL DEFAULT false,
   CONSTRAINT sync_run_pkey PRIMARY KEY (tenant_id, id),
   CONSTRAINT sync_run_tenant_fkey FOREIGN KEY (tenant_id) REFERENCES tenant (id)
 );
 CREATE UNIQUE INDEX sync_run_one_open ON sync_run (tenant_id) WHERE state IN ('QUEUED', 'RUNNING');
 CREATE INDEX sync_run_by_time ON sync_run (tenant_id, queued_at, id); CREATE INDEX sync_run_by_state ON sync_run (tenant_id, copy_id, state, queued_at);
 CREATE INDEX sync_run_by_age ON sync_run (queued_at); CREATE INDEX sync_run_by_end ON sync_run (tenant_id, finished_at);
+CREATE INDEX sync_run_to_rematch ON sync_run (tenant_id, copy_id) WHERE NOT rematched;
 
 CREATE TABLE sync_step (
   tenant_id bigint NOT NULL,
