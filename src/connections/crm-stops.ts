@@ -1,8 +1,8 @@
 import { CrmError, CrmStoppedError } from "../crm/errors";
 import { CRM_STOP_CHANGED } from "../database/between-processes";
 import type { Database } from "../database/database";
-import { SECOND_MS } from "../platform/clock";
-import { type Refused, refused } from "../platform/errors";
+import { DAY_MS, SECOND_MS } from "../platform/clock";
+import { codeOf, type Refused, refused } from "../platform/errors";
 import { inWork, workFields } from "../platform/work";
 
 /** A stop of all calls to the CRM that holds now. */
@@ -104,3 +104,42 @@ export async function resumeCrm(database: Database, now: Date): Promise<boolean>
   );
   return ended.length > 0;
 }
+
+/** Callers repeat a write within a day. */
+const REPEATED_WITHIN_MS = DAY_MS;
+/** PostgreSQL's codes where a server, as some hosted ones, does not say who it is: it counts as the one from before. */
+const UNSAID = /^(0A|42|55000)/;
+/** SQL. First, for a refusal would end its session. */
+const MAY_ASK = `SELECT has_function_privilege('pg_control_system()', 'EXECUTE') AS "mayAsk"`;
+
+/**
+ * Whether receipts may be missing of what was sent: for a day after a standby took over or a dump was restored, seen by the
+ * server's history and the table's oid, and after all calls were resumed, as an operator does after any other backup.
+ */
+export async function mayMissReceipts(database: Database, now: Date): Promise<boolean> {
+  const since = new Date(now.getTime() - REPEATED_WITHIN_MS);
+  try {
+    const [may] = await database.acrossTenants<{ mayAsk: boolean }>(MAY_ASK, [], { mayAsk: "flag" });
+    if (may?.mayAsk === false) return false;
+    const [server] = await database.acrossTenants<Server>(SERVER, [since], SERVER_SHAPE);
+    if (server?.isNew) await database.acrossTenants(NOTE_SERVER, [server.id, now]);
+    return server?.mayMiss ?? true;
+  } catch (error) {
+    return !UNSAID.test(String(codeOf(error)));
+  }
+}
+
+type Server = { id: string; isNew: boolean; mayMiss: boolean };
+const SERVER_SHAPE = { id: "text", isNew: "flag", mayMiss: "flag" } as const;
+
+/** SQL: which server, which history of it, and which tables these are. */
+export const PRESENT_SERVER = `SELECT concat_ws('/', system_identifier, left(pg_walfile_name(pg_current_wal_insert_lsn()), 8),
+    'server_timeline'::regclass::oid) AS id FROM pg_control_system()`;
+
+const SERVER = `
+  WITH present AS MATERIALIZED (${PRESENT_SERVER})
+  SELECT present.id, t.id IS NULL AS "isNew", EXISTS (SELECT 1 FROM crm_stop WHERE ended_at > $1)
+    OR (t.seen_at <= $1) IS NOT TRUE AND EXISTS (SELECT 1 FROM server_timeline o WHERE o.id <> present.id) AS "mayMiss"
+  FROM present LEFT JOIN server_timeline t ON t.id = present.id`;
+
+const NOTE_SERVER = "INSERT INTO server_timeline (id, seen_at) VALUES ($1, $2) ON CONFLICT DO NOTHING";

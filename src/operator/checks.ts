@@ -1,5 +1,6 @@
 import { SHORT_TODAY } from "../connections/budget";
 import { namesOf } from "../connections/credentials";
+import { PRESENT_SERVER } from "../connections/crm-stops";
 import { ACROSS_TENANTS_ROLE, APPLICATION_ROLE, unfitBecause } from "../database/application-role";
 import { readLayout, readNodesAway } from "../database/cluster";
 import { appliedMigrations, migrationNames, newerQueue } from "../database/data-source";
@@ -7,7 +8,7 @@ import { DatabaseRoleError, needsOperator } from "../database/errors";
 import { aheadOf, SECOND_MS, systemClock } from "../platform/clock";
 import { codeOf, messageOf } from "../platform/errors";
 import { type EncryptionKey, Keyring, keyIdOf, UnsealError } from "../platform/keyring";
-import { PRESENT_SERVER, UNSETTLED } from "../writeback/look-ups";
+import { UNSETTLED } from "../writeback/look-ups";
 
 /** ok: as it should be; warning: it works, and someone should know; fault: it does not work, or not safely. */
 export type Level = "ok" | "warning" | "fault";

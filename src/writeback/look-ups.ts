@@ -2,8 +2,7 @@ import type { CrmApi } from "../crm/api";
 import type { Database, TenantScope } from "../database/database";
 import { hasLiveJob } from "../database/jobs";
 import type { WriteReceipt } from "../entities/writeback";
-import { DAY_MS, MINUTE_MS, SECOND_MS } from "../platform/clock";
-import { codeOf } from "../platform/errors";
+import { MINUTE_MS, SECOND_MS } from "../platform/clock";
 import { forEachLogged } from "../platform/work";
 import { ABANDONED_AFTER_MS, type Found, isOfTheCrm, outOfSight, pauseBefore } from "./outcomes";
 import { enqueueLookUp, settle, type WriteKind, type WriteRef } from "./receipts";
@@ -23,6 +22,12 @@ const OVERDUE_MS = MINUTE_MS;
 const PUT_OFF_MS = MINUTE_MS;
 /** SQL, by the clock that says when it was taken: one that is in hand is enqueued once more by no process whose clock is ahead. */
 const TAKEN_SINCE = "now() - interval '1 minute'";
+
+/** SQL: now, by the later of the database's clock and ours, $1: too early a time would prove an absence too soon. */
+const PRESENT = "greatest(now(), $1::timestamptz)";
+/** SQL: a later time is of a clock that was wrong: no look is put off for as long, and who still sends is not as far ahead. */
+const LATEST = `${PRESENT} + interval '7 hours'`;
+const STAMPS = ["requested_at", "sent_at", "next_look_up_at"] as const;
 
 /** SQL: joins a receipt `w` with the connected copy `s` of the CRM company that it was sent to. */
 const WHILE_CONNECTED = `
@@ -57,6 +62,7 @@ export class LookUps<Row extends WriteReceipt> {
   async sweep(): Promise<void> {
     const { database, clock, logger } = this.parts;
     const now = clock();
+    await this.#stampAnew(now);
     await this.#leaveAbandoned(now);
     const { table, lookUpJob } = this.kind;
     if (table === "field_write") await this.#dropHopeless(now);
@@ -118,6 +124,24 @@ export class LookUps<Row extends WriteReceipt> {
     }
   }
 
+  /** What says a time far ahead is stamped with the present one, and goes the way of all others from there. */
+  async #stampAnew(now: Date): Promise<void> {
+    const { database, logger } = this.parts;
+    const { table } = this.kind;
+    const astray = await database.acrossTenants<WriteRef>(
+      `SELECT tenant_id AS "tenantId", id AS "writeId" FROM ${table}
+       WHERE state IN ('SENDING', 'UNKNOWN') AND greatest(${STAMPS}) > ${LATEST} LIMIT ${MOST_AT_ONCE}`,
+      [now],
+      { tenantId: "number", writeId: "text" },
+    );
+    const anew = STAMPS.map((at) => `${at} = CASE WHEN ${at} > ${LATEST} THEN ${PRESENT} ELSE ${at} END`);
+    const stamp = ({ tenantId, writeId }: WriteRef) =>
+      database
+        .tenant(tenantId)
+        .rows(`UPDATE ${table} SET ${anew} WHERE tenant_id = $2 AND id = $3`, [now, tenantId, writeId]);
+    await forEachLogged(astray, stamp, logger);
+  }
+
   async #leaveAbandoned(now: Date): Promise<void> {
     const { database, logger, metrics } = this.parts;
     const abandoned = await database.acrossTenants<WriteRef>(
@@ -166,45 +190,6 @@ export class LookUps<Row extends WriteReceipt> {
     return isStopped ? null : { copyId: found.looking_copy_id, receipt: found };
   }
 }
-
-/** Callers repeat a write within a day. */
-const REPEATED_WITHIN_MS = DAY_MS;
-/** PostgreSQL's codes where a server, as some hosted ones, does not say who it is: it counts as the one from before. */
-const UNSAID = /^(0A|42|55000)/;
-/** SQL. First, for a refusal would end its session. */
-const MAY_ASK = `SELECT has_function_privilege('pg_control_system()', 'EXECUTE') AS "mayAsk"`;
-
-/**
- * Whether receipts may be missing of what was sent: for a day after a standby took over or a dump was restored, seen by the
- * server's history and the table's oid, and after all calls were resumed, as an operator does after any other backup.
- */
-export async function mayMissReceipts(database: Database, now: Date): Promise<boolean> {
-  const since = new Date(now.getTime() - REPEATED_WITHIN_MS);
-  try {
-    const [may] = await database.acrossTenants<{ mayAsk: boolean }>(MAY_ASK, [], { mayAsk: "flag" });
-    if (may?.mayAsk === false) return false;
-    const [server] = await database.acrossTenants<Server>(SERVER, [since], SERVER_SHAPE);
-    if (server?.isNew) await database.acrossTenants(NOTE_SERVER, [server.id, now]);
-    return server?.mayMiss ?? true;
-  } catch (error) {
-    return !UNSAID.test(String(codeOf(error)));
-  }
-}
-
-type Server = { id: string; isNew: boolean; mayMiss: boolean };
-const SERVER_SHAPE = { id: "text", isNew: "flag", mayMiss: "flag" } as const;
-
-/** SQL: which server, which history of it, and which tables these are. */
-export const PRESENT_SERVER = `SELECT concat_ws('/', system_identifier, left(pg_walfile_name(pg_current_wal_insert_lsn()), 8),
-    'server_timeline'::regclass::oid) AS id FROM pg_control_system()`;
-
-const SERVER = `
-  WITH present AS MATERIALIZED (${PRESENT_SERVER})
-  SELECT present.id, t.id IS NULL AS "isNew", EXISTS (SELECT 1 FROM crm_stop WHERE ended_at > $1)
-    OR (t.seen_at <= $1) IS NOT TRUE AND EXISTS (SELECT 1 FROM server_timeline o WHERE o.id <> present.id) AS "mayMiss"
-  FROM present LEFT JOIN server_timeline t ON t.id = present.id`;
-
-const NOTE_SERVER = "INSERT INTO server_timeline (id, seen_at) VALUES ($1, $2) ON CONFLICT DO NOTHING";
 
 /** Look-ups settle most within minutes; one that takes longer is for somebody to look at. */
 const IS_LATE = "w.state = 'UNKNOWN' AND w.next_look_up_at IS NOT NULL AND w.requested_at < now() - interval '1 hour'";

@@ -1,5 +1,6 @@
 import { resumeCrm, stopCrm } from "../../src/connections/crm-stops";
 import { Database } from "../../src/database/database";
+import { notesWith, writeNote } from "../support/notes";
 import { dataOf, recordMeeting, syncAgain, syncEnds, until } from "../support/stories";
 import { useCrm } from "../support/world";
 
@@ -64,3 +65,27 @@ test("what a run brings is matched also after one that a clock a year ahead has 
   const { meeting } = dataOf(await service.ask<{ meeting: object }>(read, { id }));
   expect(meeting).toEqual({ match: { status: "MATCHED" } });
 });
+
+// Seen red: neither sweep found it for a year, nor was the operator told of it.
+test.each(["UNKNOWN", "SENDING"])(
+  "a write that a process a year ahead has left %s, without a job, is looked up minutes later",
+  async (state) => {
+    const { id: meetingId } = await recordMeeting(service, [simulator.company.stories.singleDeal.email]);
+    simulator.control.fail({ match: "/api/v1/notes", method: "POST", times: 1, with: { kind: "lostAfter" } });
+    aheadMs = YEAR_MS;
+    const { reference } = await writeNote(service, { meetingId });
+    aheadMs = 0;
+    await database.query("DELETE FROM graphile_worker._private_jobs WHERE key LIKE 'note_look_up:%'");
+    if (state === "SENDING")
+      await database.query(
+        "UPDATE note_write SET state = 'SENDING', sent_at = NULL, next_look_up_at = NULL WHERE reference = $1",
+        [reference],
+      );
+    const is = (sql: string) => async () =>
+      (await database.query(`SELECT 1 FROM note_write WHERE reference = $1 AND ${sql}`, [reference])).length > 0;
+    await until("its times are the present ones", is("greatest(requested_at, sent_at, next_look_up_at) <= now()"));
+    aheadMs = 5 * 60_000;
+    await until("it is looked up", is("state = 'WRITTEN'"));
+    expect(notesWith(simulator, reference)).toHaveLength(1);
+  },
+);
