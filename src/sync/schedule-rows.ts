@@ -28,15 +28,16 @@ export const soonAt = (now: Date): [after: Date, until: Date] => [
 ];
 
 /**
- * SQL: tenants with such a meeting, of whom no run is open nor has ended since $3. Each by an index of its own: by one condition
- * all runs that are kept were gone through for each meeting, and by an EXISTS half of what all meetings of the tenant made readable.
+ * SQL: tenants with such a meeting, of whom no run is open nor has ended since $3; one behind $2 is of a wrong clock. Each by an
+ * index of its own: by one condition all runs that are kept were gone through for each meeting, and by an EXISTS half of what all
+ * meetings of the tenant made readable.
  */
 export const TENANTS_WITH_MEETINGS_SOON = `
   WITH soon AS MATERIALIZED (
     SELECT m.tenant_id FROM meeting m JOIN connection c ON c.tenant_id = m.tenant_id JOIN matched_record r ON ${isReadable("c.copy_id")}
     WHERE c.state = 'CONNECTED' AND ${IS_NEAR}
       AND NOT EXISTS (SELECT 1 FROM sync_run o WHERE o.tenant_id = m.tenant_id AND o.state IN ('QUEUED', 'RUNNING'))
-      AND NOT EXISTS (SELECT 1 FROM sync_run e WHERE e.tenant_id = m.tenant_id AND e.finished_at > $3)
+      AND NOT EXISTS (SELECT 1 FROM sync_run e WHERE e.tenant_id = m.tenant_id AND e.finished_at BETWEEN $3 AND $2)
   )
   SELECT DISTINCT tenant_id AS "tenantId" FROM soon LIMIT ${TENANTS_A_LOOK}`;
 

@@ -89,3 +89,16 @@ test.each(["UNKNOWN", "SENDING"])(
     expect(notesWith(simulator, reference)).toHaveLength(1);
   },
 );
+
+// Seen red: none that was recorded after the last run was for as long as the clock had been ahead.
+test("a meeting is refreshed before it begins also after a run that a clock a year ahead has ended", async () => {
+  aheadMs = YEAR_MS;
+  await syncAgain(service, database);
+  aheadMs = 0;
+  await syncAgain(service, database);
+  aheadMs = 2 * 60_000;
+  const startsAt = new Date(clock().getTime() + 3 * 60_000).toISOString();
+  await recordMeeting(service, [simulator.company.stories.singleDeal.email], { startsAt });
+  const refreshed = "SELECT 1 FROM meeting WHERE starts_at = $1 AND refreshed_at IS NOT NULL";
+  await until("it is refreshed", async () => (await database.query(refreshed, [startsAt])).length > 0);
+});
