@@ -44,6 +44,14 @@ export class SyncedCopyRow extends OfTenant {
   @Column("text", { nullable: true })
   probeCursor!: string | null;
 
+  /** Whether some of the present part of it could not be asked for. */
+  @Column("boolean", { default: false })
+  probeFailed!: boolean;
+
+  /** The parts before it, in a row, of which some could not be. */
+  @Column("integer", { default: 0 })
+  probeFailures!: number;
+
   /** When participants were last asked again in turn; null: not yet. */
   @Column("timestamptz", { nullable: true })
   askedAgainAt!: Date | null;

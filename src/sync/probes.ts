@@ -38,8 +38,13 @@ const REQUESTS_A_PART = 100;
  * come an hour after it is due, and the second look ten minutes after that.
  */
 const PARTS_APART_MS = 22 * HOUR_MS;
-/** A part that could not be read whole is made again after this. */
+/** From a part of which something failed to the next one, and twice as long each time that it fails again. */
 const RETRY_MS = 4 * HOUR_MS;
+const retryMs = (failures: number) => Math.min(PARTS_APART_MS, RETRY_MS * 2 ** failures);
+/** A batch that fails may do so for one of its records: in so many requests that one is found among a hundred. */
+const REQUESTS_A_BATCH = 15;
+/** Where nothing is answered for a batch, its halves and their halves, it is the CRM that fails. */
+const REQUESTS_IN_VAIN = 7;
 /** An answer by ids is one page, or a few where records are large. */
 const MAX_PAGES = 10;
 /** What of a meeting is asked for who takes part: 40 tokens. */
@@ -61,9 +66,9 @@ export async function refreshMeeting(context: RunContext, meetingId: string): Pr
   const { copy, apis, clock } = context;
   for (const probed of PROBED) {
     const ids = await matchedOf(copy, probed.entity, meetingId);
-    if (ids.length > 0) await unlessItFails(context, probed, () => look(context, apis.MEETINGS, probed, ids));
+    if (ids.length > 0) await lookThrough(context, apis.MEETINGS, probed, ids, 1);
   }
-  await lookAtPlanned(context, apis.MEETINGS, await matchedOf(copy, "DEAL", meetingId));
+  await lookAtPlanned(context, apis.MEETINGS, await matchedOf(copy, "DEAL", meetingId), 1);
   const walk = { mark: clock(), rule: await readRule(copy) };
   const marks = { mark: walk.mark, ruleOfOne: walk.rule.holds };
   const deals = await dealsOfMeeting(copy, meetingId, marks, DEALS_OF_MEETING);
@@ -99,22 +104,62 @@ async function lookAgain(context: RunContext, probed: Probed): Promise<void> {
   }
 }
 
-/** To its end, also where the turn is over: its deals' place is behind it. @returns how many requests it took, or what one failed for */
+/** What became of looks. */
+interface Looks {
+  requests: number;
+  /** Something may be answered later that was not now. */
+  hasFailed: boolean;
+  /** Something was answered; else those that follow would not be either. */
+  isAnswered: boolean;
+}
+
+function add(to: Looks, { requests, hasFailed }: Looks): void {
+  to.requests += requests;
+  to.hasFailed ||= hasFailed;
+}
+
+/** Looks at a batch, and where that fails at its halves, and at theirs: one record keeps no other from being looked at. @param most requests */
+async function lookThrough(
+  context: RunContext,
+  api: CrmApi,
+  probed: Probed,
+  batch: readonly number[],
+  most = REQUESTS_A_BATCH,
+): Promise<Looks> {
+  const looks: Looks = { requests: 0, hasFailed: false, isAnswered: false };
+  const pieces = [batch];
+  for (const ids of pieces) {
+    const failure = await unlessItFails(context, probed, () => look(context, api, probed, ids));
+    looks.requests += 1;
+    if (!failure) looks.isAnswered = true;
+    else if (!isPassing(failure)) break;
+    else {
+      looks.hasFailed = true;
+      const half = Math.ceil(ids.length / 2);
+      if (half < ids.length) pieces.push(ids.slice(0, half), ids.slice(half));
+    }
+    const limit = looks.isAnswered ? most : Math.min(most, REQUESTS_IN_VAIN);
+    if (looks.requests >= limit || context.isStopped()) break;
+  }
+  return looks;
+}
+
+/** To its end, also where the turn is over: its deals' place is behind it. @param most requests a batch */
 async function lookAtPlanned(
   context: RunContext,
   api: CrmApi,
   dealIds: readonly number[],
-): Promise<number | CrmFailure> {
+  most?: number,
+): Promise<Looks> {
   const { copy, clock, isStopped } = context;
   const ids = dealIds.length > 0 ? await plannedOf(copy, dealIds, clock()) : [];
-  let requests = 0;
-  for (let from = 0; from < ids.length && !isStopped(); from += MAX_IDS) {
-    requests += 1;
-    const some = ids.slice(from, from + MAX_IDS);
-    const failure = await unlessItFails(context, PLANNED, () => look(context, api, PLANNED, some));
-    if (failure) return failure;
+  const all: Looks = { requests: 0, hasFailed: false, isAnswered: true };
+  for (let from = 0; from < ids.length && all.isAnswered && !isStopped(); from += MAX_IDS) {
+    const looks = await lookThrough(context, api, PLANNED, ids.slice(from, from + MAX_IDS), most);
+    add(all, looks);
+    all.isAnswered = looks.isAnswered;
   }
-  return requests;
+  return all;
 }
 
 const longAgo = (now: Date) => new Date(now.getTime() - WALKS_APART_MS);
@@ -243,37 +288,39 @@ async function probePart(context: RunContext): Promise<void> {
   const where = { tenantId: copy.tenantId, id: copy.copyId };
   const present = await copy.typed((orm) => orm.findOneBy(SyncedCopyRow, where));
   if (!present) throw new RunLostError("the copy is purged");
-  const { probedAt, probeCursor } = present;
+  const { probedAt, probeFailures } = present;
   const waitedMs = probedAt ? clock().getTime() - probedAt.getTime() : PARTS_APART_MS;
   if (waitedMs >= 0 && waitedMs < PARTS_APART_MS) return;
   // A statement of its own, as in the rule of one: it must not wait within a transaction that shares the copy's row.
   const save = (change: Partial<SyncedCopyRow>) => copy.typed((orm) => orm.update(SyncedCopyRow, where, change));
-  let [cursor, hasFailed, asksPlanned] = [probeCursor, false, true];
-  for (let requests = 0; requests < REQUESTS_A_PART; requests += 1) {
+  let { probeCursor, probeFailed } = present;
+  let asksPlanned = true;
+  for (let requests = 0; requests < REQUESTS_A_PART; ) {
     if (mustPause()) return;
-    const next = await nextMatched(copy, cursor);
-    cursor = next?.cursor ?? null;
+    const next = await nextMatched(copy, probeCursor);
+    probeCursor = next?.cursor ?? null;
     if (!next) break;
     const { probed, ids } = next;
-    const failure = await unlessItFails(context, probed, () => look(context, apis.LISTS, probed, ids));
-    if (failure) {
-      hasFailed ||= isPassing(failure);
-      cursor = endOf(probed);
-    } else if (probed.entity === "DEAL" && asksPlanned) {
-      const asked = await lookAtPlanned(context, apis.LISTS, ids);
-      if (typeof asked === "number") requests += asked;
-      else [asksPlanned, hasFailed] = [false, hasFailed || isPassing(asked)];
+    const looks = await lookThrough(context, apis.LISTS, probed, ids);
+    if (!looks.isAnswered) probeCursor = endOf(probed);
+    else if (probed.entity === "DEAL" && asksPlanned) {
+      const planned = await lookAtPlanned(context, apis.LISTS, ids);
+      asksPlanned = planned.isAnswered;
+      add(looks, planned);
     }
+    requests += looks.requests;
+    probeFailed ||= looks.hasFailed;
     // What it was called off from has its place before it.
     if (isStopped()) return;
-    await save({ probeCursor: cursor });
+    await save({ probeCursor, probeFailed });
   }
-  const doneAt = new Date(clock().getTime() - (hasFailed ? PARTS_APART_MS - RETRY_MS : 0));
-  await save({ probedAt: doneAt, probeCursor: cursor });
+  const earlyMs = probeFailed ? PARTS_APART_MS - retryMs(probeFailures) : 0;
+  const failures = { probeFailed: false, probeFailures: probeFailed ? probeFailures + 1 : 0 };
+  await save({ probedAt: new Date(clock().getTime() - earlyMs), probeCursor, ...failures });
   // Behind that: what is slow, or fails each time, is asked for once a part, and holds up nothing.
   for (const probed of BY_IDS) {
     const ids = isStopped() ? [] : await rejectedOf(copy, probed.resource);
-    if (ids.length > 0) await unlessItFails(context, probed, () => look(context, apis.LISTS, probed, ids));
+    if (ids.length > 0) await lookThrough(context, apis.LISTS, probed, ids);
   }
 }
 

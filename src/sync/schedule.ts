@@ -187,9 +187,8 @@ export class Schedule {
     if (isKept) {
       // The user may see less than before: what was walked so far proves nothing, and matched records are looked at first.
       await forgetPasses({ ...scope, copyId });
-      await scope.typed((orm) =>
-        orm.update(SyncedCopyRow, { tenantId, id: copyId }, { probedAt: null, probeCursor: null }),
-      );
+      const asNew = { probedAt: null, probeCursor: null, probeFailed: false, probeFailures: 0 };
+      await scope.typed((orm) => orm.update(SyncedCopyRow, { tenantId, id: copyId }, asNew));
     }
     await rows.enqueueRun(scope, copyId, isKept ? "RECONCILE" : "FULL", now);
   }

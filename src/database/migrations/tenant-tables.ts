@@ -32,6 +32,8 @@ CREATE TABLE synced_copy (
   rematch jsonb,
   probed_at timestamptz,
   probe_cursor text,
+  probe_failed boolean NOT NULL DEFAULT false,
+  probe_failures integer NOT NULL DEFAULT 0,
   asked_again_at timestamptz,
   lone_participants_confirmed integer NOT NULL DEFAULT 0,
   lone_participants_refuted boolean NOT NULL DEFAULT false,

@@ -1,0 +1,103 @@
+import { A_DAY, useProbedWorld } from "../support/probed-world";
+
+const { simulator, database, passMinutes, sync, metAs, held, probes } = useProbedWorld();
+
+const DOWN = { status: 500, body: { success: false, error: "Simulated" } };
+const names = (id: number) => (query: Readonly<Record<string, string>>) =>
+  query.ids?.split(",").includes(String(id)) ?? false;
+/** From now on the CRM fails each time that it is asked for one of these among others. */
+const failsFor = (list: string, id: number) =>
+  simulator.control.fail({ match: `/api/v2/${list}`, where: names(id), with: DOWN });
+
+// Seen red with: all records of its kind behind the batch left out, and those of the batch.
+test("a record for which the CRM fails each time keeps no other from being gone within a day and ten minutes, of its batch or behind it", async () => {
+  const as = { tenant: "one fails" };
+  const { deals } = await metAs(as, 249);
+  const [failing = 0, ofBatch = 0, behind = 0] = [deals[3], deals[70], deals[180]];
+  failsFor("deals", failing);
+  for (const deal of [failing, ofBatch, behind]) simulator.control.hide("deal", deal);
+  passMinutes(A_DAY);
+  await sync(as);
+  // Three batches, and what finds one among a hundred.
+  expect(probes().filter(({ path }) => path === "/api/v2/deals")).toHaveLength(3 + 14);
+  passMinutes(11);
+  await sync(as);
+  const left = await Promise.all([failing, ofBatch, behind].map((deal) => held("deal", deal, as.tenant)));
+  expect(left).toEqual([1, 0, 0]);
+});
+
+// Seen red with: what was planned left out for the rest of the round.
+test("a planned activity for which the CRM fails each time keeps no other from being gone", async () => {
+  const as = { tenant: "planned fails" };
+  const { deal } = await metAs(as);
+  const plan = () =>
+    simulator.control.add("activity", { subject: "Call", type: "call", deal_id: deal, due_date: "2099-01-01" });
+  const [failing, gone] = [plan(), plan()];
+  passMinutes(10);
+  await sync(as);
+  failsFor("activities", failing);
+  for (const activity of [failing, gone]) simulator.control.remove("activity", activity);
+  passMinutes(A_DAY);
+  await sync(as);
+  passMinutes(11);
+  await sync(as);
+  const left = await Promise.all([failing, gone].map((activity) => held("activity", activity, as.tenant)));
+  expect(left).toEqual([1, 0]);
+});
+
+// Seen red with: the same hundred asked for first each time.
+test("what could not be read, and the CRM fails for by its id, keeps nothing else from being mended", async () => {
+  const as = { tenant: "unread fails" };
+  await metAs(as);
+  const [failing, mended] = [1, 2].map(() => simulator.control.add("organization", { name: "Odd" }));
+  const data = [failing, mended].map((id) => ({ id, name: 7 }));
+  const body = { success: true, data, additional_data: { next_cursor: null } };
+  const end = simulator.control.fail({ match: "/api/v2/organizations", with: { status: 200, body } });
+  passMinutes(10);
+  await sync(as);
+  end();
+  failsFor("organizations", failing ?? 0);
+  passMinutes(A_DAY);
+  await sync(as);
+  expect(await held("organization", mended ?? 0, as.tenant)).toBe(1);
+  const unread = `SELECT record_key FROM rejected_record WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)`;
+  expect(await database.query(unread, [as.tenant])).toEqual([{ record_key: String(failing) }]);
+});
+
+/** Whether a round is made so many hours after the last one, and none five minutes before. */
+async function expectRoundAfter(hours: number, as: { tenant: string }): Promise<void> {
+  passMinutes(hours * 60 - 5);
+  await sync(as);
+  expect(probes()).toEqual([]);
+  passMinutes(6);
+  await sync(as);
+  expect(probes()).not.toEqual([]);
+}
+
+// Seen red with: each four hours, for as long as it lasts.
+test("a failure that lasts has the round made again after four hours, then after twice as long each time, and daily in the end", async () => {
+  const as = { tenant: "lasts" };
+  const { person } = await metAs(as);
+  const end = failsFor("persons", person);
+  passMinutes(A_DAY);
+  await sync(as);
+  for (const hours of [4, 8, 16, 22, 22]) await expectRoundAfter(hours, as);
+  end();
+  for (const hours of [22, 22]) await expectRoundAfter(hours, as);
+  failsFor("persons", person);
+  for (const hours of [22, 4, 8]) await expectRoundAfter(hours, as);
+});
+
+// Seen red with: forgotten with the turn that it ended.
+test("a failure that takes as long as a turn has the round made again after four hours too", async () => {
+  const as = { tenant: "late" };
+  const { organization } = await metAs(as);
+  const takesLong = (query: Readonly<Record<string, string>>) => {
+    if (names(organization)(query)) passMinutes(0.3);
+    return names(organization)(query);
+  };
+  simulator.control.fail({ match: "/api/v2/organizations", where: takesLong, with: { status: 504, body: "late" } });
+  passMinutes(A_DAY);
+  await sync(as);
+  await expectRoundAfter(4, as);
+});
