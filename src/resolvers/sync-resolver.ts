@@ -44,7 +44,7 @@ export class SyncRunResolver {
 
   @Mutation(() => RequestSyncResult, {
     description:
-      "Syncs now. A first sync is FULL whatever is asked; RECONCILE reads everything to find what is gone. FULL and RECONCILE are for owners and admins; a member has to wait a minute after the last run.",
+      "Syncs now. A first sync is FULL whatever is asked; RECONCILE, and a later FULL, read everything and find what is gone. FULL and RECONCILE are for owners and admins; a member has to wait a minute after the last run.",
   })
   async requestSync(
     @Arg("kind", () => SyncKindEnum, { nullable: true, defaultValue: "INCREMENTAL", description: "What to read." })

@@ -7,7 +7,7 @@ export const SyncKindEnum = apiEnum<SyncKind>(
   "SyncKind",
   "What a run reads: everything, what changed, or everything in order to find what is gone.",
   {
-    FULL: "Everything; each first run is one.",
+    FULL: "Everything; each first run is one. A later one does what RECONCILE does.",
     INCREMENTAL: "What has changed since the last successful run.",
     RECONCILE: "Everything, so that what is gone from the CRM goes from the copy.",
   },

@@ -115,19 +115,19 @@ export async function makeLists({ tenantId, copyId, rows }: CopyScope): Promise<
 
 /**
  * Asks for a whole pass through lists; the next runs make it, however many it takes.
- * @param removes what two walks do not show is to be removed. A pass under way that would not do so begins anew
+ * @param removes of which lists what two walks do not show is to be removed. A pass under way that would not do so begins anew
  */
 export async function askWhole(
   { tenantId, copyId, rows }: CopyScope,
   resources: readonly SyncResource[],
-  removes: boolean,
+  removes: (resource: SyncResource) => boolean,
 ): Promise<void> {
   await rows(
-    `INSERT INTO sync_pass AS p (tenant_id, copy_id, resource, kind, removes) SELECT $1, $2, unnest($3::text[]), 'WHOLE', $4
+    `INSERT INTO sync_pass AS p (tenant_id, copy_id, resource, kind, removes) SELECT $1, $2, unnest($3::text[]), 'WHOLE', unnest($4::boolean[])
      ON CONFLICT (tenant_id, copy_id, resource, kind) DO UPDATE SET removes = true, began_at = NULL, cursor = NULL,
        last_id = 0, walk = 1, first_walk_ended_at = NULL, failed_since = NULL, rests_until = NULL
      WHERE EXCLUDED.removes AND NOT p.removes`,
-    [tenantId, copyId, resources, removes],
+    [tenantId, copyId, resources, resources.map(removes)],
   );
 }
 

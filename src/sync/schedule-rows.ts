@@ -171,9 +171,12 @@ export async function enqueueRun(
 ): Promise<string> {
   const copy = { ...scope, copyId };
   await makeLists(copy);
-  if (asked !== "INCREMENTAL") await askWhole(copy, resources.filter(isRemovable), asked === "RECONCILE");
+  const known = new Set((await readLists(copy)).flatMap(({ resource, watermark }) => (watermark ? resource : [])));
+  // Whichever of the two shows a list whole again: each puts off the next RECONCILE, so each is to find what is gone.
+  const removes = (resource: SyncResource) => asked === "RECONCILE" || known.has(resource);
+  if (asked !== "INCREMENTAL") await askWhole(copy, resources.filter(isRemovable), removes);
   // Without a list that was ever read to its end there is nothing to add to.
-  const kind = (await readLists(copy)).some(({ watermark }) => watermark !== null) ? asked : "FULL";
+  const kind = known.size > 0 ? asked : "FULL";
   const id = randomUUID();
   const run = { tenantId: scope.tenantId, id, copyId, kind, state: "QUEUED" as const, queuedAt: now };
   await scope.typed((orm) => orm.insert(SyncRunRow, run));

@@ -299,7 +299,7 @@ export class Schedule {
     if (!wholeAt || plan.ageOf(wholeAt, now) < DAY_MS) return false;
     const deals = await rows.countRecords(copy, ["DEALS"]);
     if (plan.ageOf(wholeAt, now) < dealsApartMs(deals, allowance)) return false;
-    await askWhole(copy, ["DEALS"], false);
+    await askWhole(copy, ["DEALS"], () => false);
     return true;
   }
 

@@ -1,5 +1,5 @@
 import { A_DAY, useProbedWorld } from "../support/probed-world";
-import { dataOf } from "../support/stories";
+import { dataOf, syncEnds } from "../support/stories";
 
 const { simulator, database, service, clock, passMinutes, sync, metAs, held, probes } = useProbedWorld();
 
@@ -183,4 +183,33 @@ test("a deal that could not be read, and can be, did not come late", async () =>
   await sync(as);
   expect(await held("deal", deal, "mended deal")).toBe(1);
   expect(await database.query("SELECT 1 FROM sync_list WHERE late_at IS NOT NULL")).toEqual([]);
+});
+
+const readAll = async (as: object) => {
+  dataOf(await service.ask("mutation { requestSync(kind: FULL) { ... on Refusal { message } } }", {}, as));
+  return syncEnds(service, as);
+};
+
+// Seen red with: nothing removed, and the RECONCILE that was to find it put off by each FULL.
+test("a note that is deleted in the CRM is gone with the next FULL, as with a RECONCILE, which it puts off", async () => {
+  const as = { tenant: "everything" };
+  const { deal } = await metAs(as);
+  const note = simulator.control.add("note", { content: "Gone", deal_id: deal });
+  passMinutes(10);
+  await sync(as);
+  expect(await held("note", note, as.tenant)).toBe(1);
+  simulator.control.remove("note", note);
+  expect(await readAll(as)).toMatchObject({ state: "SUCCEEDED" });
+  expect(await held("note", note, as.tenant)).toBe(0);
+});
+
+test("a FULL while a list was never read to its end goes on with that one, and begins nothing anew", async () => {
+  const as = { tenant: "everything, early" };
+  const end = simulator.control.fail({ match: "/api/v1/notes", with: { status: 500, body: "" } });
+  await metAs(as);
+  await readAll(as);
+  end();
+  const passes = "SELECT resource, removes FROM sync_pass WHERE tenant_id = $1";
+  const tenantId = await database.tenantId(as.tenant);
+  expect(await database.query(passes, [tenantId])).toEqual([{ resource: "NOTES", removes: false }]);
 });

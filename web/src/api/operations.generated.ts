@@ -7,7 +7,7 @@ import type { TypedDocumentNode as DocumentNode } from '@urql/core';
 import { gql } from '@urql/core';
 /** What a run reads: everything, what changed, or everything in order to find what is gone. */
 export type SyncKind =
-  /** Everything; each first run is one. */
+  /** Everything; each first run is one. A later one does what RECONCILE does. */
   | 'FULL'
   /** What has changed since the last successful run. */
   | 'INCREMENTAL'
