@@ -71,6 +71,10 @@ export function unknownIn(values: CustomFields, { types, names }: KnownFields): 
 /** Whether a list was asked for so lately that it is not to be asked for again. */
 export const isAskedLately = (at: Date, now: Date): boolean => msApart(at, now) < ASK_APART_MS;
 
+/** Whether it was asked for lately, and did not come. */
+export const hasFailedLately = (list: Pick<FieldListRow, "askedAt" | "readAt"> | null, now: Date): boolean =>
+  list !== null && list.askedAt.getTime() !== list.readAt?.getTime() && isAskedLately(list.askedAt, now);
+
 /** Within it a label is taken for the option that had it: who writes many values pays for few lists. */
 const LABELS_HOLD_MS = MINUTE_MS;
 export const areLabelsOld = (readAt: Date, now: Date): boolean => msApart(readAt, now) >= LABELS_HOLD_MS;
@@ -131,11 +135,7 @@ export async function noteUnknownFields(
 }
 
 /** The list was asked for, and did not come. */
-export async function noteAsked(
-  { tenantId, copyId, rows }: CopyScope,
-  entity: CrmEntity,
-  askedAt: Date,
-): Promise<void> {
+export async function noteAsked({ tenantId, copyId, rows }: CopyScope, entity: CrmEntity, askedAt: Date) {
   await rows(
     `INSERT INTO field_list (tenant_id, copy_id, entity, asked_at, wanted, missing) VALUES ($1, $2, $3, $4, '{}', '{}')
      ON CONFLICT (tenant_id, copy_id, entity) DO UPDATE SET asked_at = EXCLUDED.asked_at`,
@@ -161,7 +161,7 @@ export async function keepFieldList(
   ]);
   const before = await readFieldList(copy, entity);
   // Who asked before, and was answered later, has the older list. What a clock far ahead has noted must not outlast it.
-  if (before?.readAt && before.askedAt > askedAt && isAskedLately(before.askedAt, askedAt)) return;
+  if (before?.readAt && before.readAt > askedAt && isAskedLately(before.readAt, askedAt)) return;
   const fields = list.filter(({ custom }) => custom);
   const { names } = knownOf(fields);
   const missing = [...(before?.wanted ?? []), ...(before?.missing ?? [])].filter((name) => !names.has(name));
@@ -173,15 +173,17 @@ export async function keepFieldList(
   await writeFields(copy, entity, fields);
 }
 
-/** The list was read for somebody: who reads records sees what the CRM has just said, as long as the copy is live. */
+/** A list was read for somebody (false: in vain): who reads records sees what the CRM has just said, as long as the copy is live. */
 export function keepLiveList(
   { transaction, copyId }: CopyScope,
   entity: CrmEntity,
-  list: readonly CrmField[],
+  list: readonly CrmField[] | false,
   askedAt: Date,
 ): Promise<void> {
   return transaction(async (scope) => {
-    if (await holdLiveCopy(scope, copyId)) await keepFieldList({ ...scope, copyId }, entity, list, askedAt);
+    if (!(await holdLiveCopy(scope, copyId))) return;
+    const copy = { ...scope, copyId };
+    await (list ? keepFieldList(copy, entity, list, askedAt) : noteAsked(copy, entity, askedAt));
   });
 }
 

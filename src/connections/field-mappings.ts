@@ -3,7 +3,7 @@ import type { Actor } from "../auth/actor";
 import { type PolicyRefusal, recordAudit, refusalToConnect, refusedByPolicy } from "../auth/policies";
 import type { CrmApi } from "../crm/api";
 import { ADDRESSES } from "../crm/calls";
-import { CrmError, type CrmFailure, type Explanation, explain, proofRefusedBehind, stopBehind } from "../crm/errors";
+import { CrmError, type CrmFailure, explain, isListFailure, proofRefusedBehind, stopBehind } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
 import type { CrmEntity, CrmField } from "../crm/parsing/fields";
 import type { CopyScope, Database, TenantScope } from "../database/database";
@@ -23,7 +23,7 @@ import {
   NOT_CONNECTED,
   readConnection,
 } from "./connection";
-import { isAskedLately, keepLiveList, type Onlooker, readFieldList, sharedFor } from "./field-lists";
+import { hasFailedLately, isAskedLately, keepLiveList, type Onlooker, readFieldList, sharedFor } from "./field-lists";
 import { boundOf } from "./visibility";
 
 export type FieldListRefusal = "NOT_CONNECTED" | "NEEDS_REAUTHORIZATION" | "CRM_UNAVAILABLE";
@@ -78,11 +78,12 @@ export class FieldMappings {
     return lists.read(`${tenantId} ${copy.copyId} ${entity}`, now, newest, read);
   }
 
-  /** What the list says of the nominated field is kept. */
+  /** What the list says of the nominated field is kept, and that it did not come. */
   async #read(copy: CopyScope, entity: CrmEntity, askedAt: Date): Promise<FieldList> {
-    const list: FieldList = await this.parts.apiOf(copy.tenantId, copy.copyId).fields(entity).then(accepted, refusalOf);
+    const asked = this.parts.apiOf(copy.tenantId, copy.copyId).fields(entity);
+    const list: FieldList = await asked.then(accepted, refusalOf);
     await this.#note(copy, entity, list, askedAt);
-    if (list.ok) await keepLiveList(copy, entity, list.value, askedAt);
+    if (await asked.then(() => true, isListFailure)) await keepLiveList(copy, entity, list.ok && list.value, askedAt);
     return list;
   }
 
@@ -97,8 +98,7 @@ export class FieldMappings {
     const copyId = await liveCopyId(outside);
     const before = copyId && (await boundOf(outside, copyId));
     const list = await this.fields(actor.tenantId, entity);
-    if (!list.ok) return list;
-    const chosen = choose(list.value, entity, fieldKey.trim());
+    const chosen = list.ok ? choose(list.value, entity, fieldKey.trim()) : list;
     if (!chosen.ok) return chosen;
     const now = this.parts.clock();
     return outside.transaction(async (scope) => {
@@ -116,27 +116,28 @@ export class FieldMappings {
     const policy = await this.#policy(actor, "clearFieldMapping");
     if (policy) return policy;
     const { database, clock, logger } = this.parts;
-    return database.tenant(actor.tenantId).transaction(async (scope) => {
-      const which = { tenantId: scope.tenantId, entity };
-      const { affected } = await scope.typed((orm) => orm.delete(FieldMappingRow, which));
+    const { tenantId } = actor;
+    return database.tenant(tenantId).transaction(async (scope) => {
+      const { affected } = await scope.typed((orm) => orm.delete(FieldMappingRow, { tenantId, entity }));
       const event = { action: "FIELD_MAPPING_CLEARED", actor, at: clock(), subject: entity } as const;
       if (affected) await recordAudit(scope, logger, event);
       return accepted(await readFieldMappings(scope));
     });
   }
 
-  /** After a sync: a list for each nominated field that was not seen within the hour, while there are tokens for syncs. */
+  /** After a sync: a list for each nominated field not looked for within the hour, while there are tokens and the CRM answers. */
   async refresh(tenantId: number, budget: Pick<Budget, "left">): Promise<void> {
     const { database, clock, logger } = this.parts;
     const scope = database.tenant(tenantId);
     const copyId = await connectedCopyId(scope);
     if (copyId === null) return;
     for (const { entity, health, checkedAt } of await readFieldMappings(scope)) {
-      if (health !== "UNKNOWN" && isAskedLately(checkedAt, clock())) continue;
+      const hasFailed = async () => hasFailedLately(await readFieldList({ ...scope, copyId }, entity), clock());
+      if (health === "UNKNOWN" ? await hasFailed() : isAskedLately(checkedAt, clock())) continue;
       if ((await budget.left(tenantId, copyId, "LISTS", clock())) < ADDRESSES.fields(entity).price) return;
       const list = await this.fields(tenantId, entity);
-      if (list.ok) continue;
-      return logger.warn({ tenantId, entity, code: list.code }, "a nominated field could not be looked at");
+      if (!list.ok) logger.warn({ tenantId, entity, code: list.code }, "a nominated field could not be looked at");
+      if (!list.ok && !(await hasFailed())) return;
     }
   }
 
@@ -151,8 +152,7 @@ export class FieldMappings {
     if (!mapping) return;
     const seen = list.ok ? { ...seenIn(mapping, list.value), checkedAt: askedAt } : { health: "UNKNOWN" as const };
     const { fieldKey, checkedAt, nominatedAt } = mapping;
-    const isFarAhead = (noted: Date) => noted > askedAt && !isAskedLately(noted, askedAt);
-    const before = (noted: Date) => (isFarAhead(noted) ? noted : LessThanOrEqual(askedAt));
+    const before = (at: Date) => (at > askedAt && !isAskedLately(at, askedAt) ? at : LessThanOrEqual(askedAt));
     const same = { tenantId, entity, fieldKey, checkedAt: before(checkedAt), nominatedAt: before(nominatedAt) };
     await typed((orm) => orm.update(FieldMappingRow, same, seen));
   }
@@ -202,7 +202,7 @@ function seenIn(
   return { fieldName: field.name, fieldType: field.type, options: field.options, health };
 }
 
-const OF_FIELDS: Partial<Record<CrmFailure, Partial<Explanation>>> = {
+const OF_FIELDS: Partial<Record<CrmFailure, Parameters<typeof explain>[1]>> = {
   UNREADABLE: { what: "The CRM's list of fields cannot be read." },
   REFUSED: { what: "The CRM does not show its fields: the authorizing user or the app lacks a permission." },
 };

@@ -111,6 +111,17 @@ export function stopBehind(error: unknown): CrmStoppedError | null {
   return error instanceof ServiceError && error.cause instanceof CrmStoppedError ? error.cause : null;
 }
 
+/**
+ * Failures that are one list's: it becomes a gap, and the lists behind it are read. All others would meet every call: no
+ * connection at all, a refused authorization, the CRM's limit, our own restraint.
+ */
+export function isListFailure(error: unknown): error is CrmError {
+  if (!(error instanceof CrmError) || stopBehind(error) || error.detail.neverSent) return false;
+  return OF_ONE_LIST.has(error.code);
+}
+
+const OF_ONE_LIST: ReadonlySet<CrmFailure> = new Set(["REFUSED", "NOT_FOUND", "UNREADABLE", "UNAVAILABLE"]);
+
 const REFUSED_PROOF: ReadonlySet<CrmFailure> = new Set(["REFUSED", "RATE_LIMITED", "ACCOUNT_CLOSED"]);
 
 /**

@@ -7,7 +7,7 @@ import { TOKEN_TROUBLES } from "../connections/renewal";
 import { followUser } from "../connections/visibility";
 import { PAGE_SIZE } from "../crm/api";
 import { ADDRESSES } from "../crm/calls";
-import { BudgetLowError, CrmError, stopBehind } from "../crm/errors";
+import { BudgetLowError, CrmError, isListFailure, stopBehind } from "../crm/errors";
 import type { TenantScope } from "../database/database";
 import { isGivenUp, needsOperator } from "../database/errors";
 import { MAIN_LISTS } from "../entities/sync-list";
@@ -23,16 +23,7 @@ import {
   type RunContext,
   reservationsOf,
 } from "./commit";
-import {
-  failureOf,
-  failureOfRest,
-  gapOf,
-  isListFailure,
-  noteMissing,
-  type RunFailure,
-  RunLostError,
-  recordGaps,
-} from "./failures";
+import { failureOf, failureOfRest, gapOf, noteMissing, type RunFailure, RunLostError, recordGaps } from "./failures";
 import { LISTS, type ListResource } from "./lists";
 import { areDealsOfMeetingsDue } from "./participant-queue";
 import { askParticipants } from "./participants";

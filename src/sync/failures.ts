@@ -79,17 +79,6 @@ export function failureOf(error: unknown): RunFailure | null {
   return { code: "INTERNAL", message: "The run failed for a reason of our own. The operator's log has it." };
 }
 
-/**
- * Failures that are one list's: it becomes a gap, and the lists behind it are read. All others would meet every call: no
- * connection at all, a refused authorization, the CRM's limit, our own restraint.
- */
-export function isListFailure(error: unknown): error is CrmError {
-  if (!(error instanceof CrmError) || stopBehind(error) || error.detail.neverSent) return false;
-  return OF_ONE_LIST.has(error.code);
-}
-
-const OF_ONE_LIST: ReadonlySet<CrmFailure> = new Set(["REFUSED", "NOT_FOUND", "UNREADABLE", "UNAVAILABLE"]);
-
 /** Until when a list that failed is not tried: for as long as it has failed. A fault may be over in an hour; a right has to be given. */
 export function restOf({ code, detail }: CrmError, since: Date, now: Date): Date {
   const ofCode = code === "REFUSED" || code === "NOT_FOUND" ? SLOW_MS : HOUR_MS;

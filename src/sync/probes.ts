@@ -1,6 +1,6 @@
 import { Any } from "typeorm";
 import { type CrmApi, type CrmPage, MAX_IDS } from "../crm/api";
-import { CrmError, type CrmFailure } from "../crm/errors";
+import { CrmError, type CrmFailure, isListFailure } from "../crm/errors";
 import { idsOf } from "../crm/parsing/page";
 import type { CopyScope } from "../database/database";
 import { rowsOf } from "../database/rows";
@@ -9,7 +9,7 @@ import type { MatchedEntity } from "../entities/meeting";
 import { MissedRecordRow } from "../entities/sync-list";
 import { HOUR_MS } from "../platform/clock";
 import { commitPiece, judged, type RunContext } from "./commit";
-import { isListFailure, keepAside, RunLostError } from "./failures";
+import { keepAside, RunLostError } from "./failures";
 import { type Absence, isMuch, seen, WALKS_APART_MS } from "./gone";
 import { LISTS, storable } from "./lists";
 import { dealsOfMeeting, readRule } from "./participant-queue";

@@ -1,10 +1,10 @@
 import type { CrmPage } from "../crm/api";
-import { CrmError } from "../crm/errors";
+import { CrmError, isListFailure } from "../crm/errors";
 import { idsOf } from "../crm/parsing/page";
 import type { CopyScope } from "../database/database";
 import { oneAhead } from "../platform/work";
 import { count, inRun, judged, type RunContext } from "./commit";
-import { isListFailure, isStuck, keepAside, noteFailed } from "./failures";
+import { isStuck, keepAside, noteFailed } from "./failures";
 import { beginAbsence, countAbsence, isMuch, mustWait, removeUnseen, seen } from "./gone";
 import { knowFields, LISTS, type ListResource, noteUnknownNames, readUnknown, storable } from "./lists";
 import {
