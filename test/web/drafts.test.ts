@@ -128,6 +128,81 @@ test("two tabs of one meeting keep their own text, and what one has written is n
   expect(await noteForm(other).text.inputValue()).toBe("Of the other tab.");
 });
 
+describe("The record that was chosen for a note", () => {
+  const { form, where } = { form: () => noteForm(page).form, where: () => noteForm(page).form.getByLabel("Write on") };
+  const goesTo = (name: string, on = page) => noteForm(on).form.getByText(`On ${name}`).waitFor();
+  const writtenOn = () => posts(product.simulator).map(({ body }) => body);
+
+  // Seen red: the text stood there again, and went on the deal.
+  test("is there with the text: after another page, a reload and a sign-in, and in a new tab", async () => {
+    const person = (await where().locator("option", { hasText: "Person: " }).textContent()) ?? "";
+    await where().selectOption({ label: person });
+    await typed();
+    await openMeeting(page, title);
+    await goesTo(person);
+    await page.reload();
+    await goesTo(person);
+    const other = await page.context().newPage();
+    await other.goto(page.url());
+    await goesTo(person, other);
+    await signInAs("Max Member");
+    await openMeeting(page, title);
+    await goesTo(person);
+    await noteForm(page).write.click();
+    await form().getByText("Written", { exact: true }).waitFor();
+    const { personId } = product.simulator.company.stories.singleDeal;
+    expect(writtenOn()).toEqual([{ content: expect.any(String), person_id: personId }]);
+  });
+
+  test("is named where it belongs to the meeting no more, and no other takes its place", async () => {
+    const { severalDeals } = product.simulator.company.stories;
+    title = await openNewMeeting(product, page, [severalDeals.email]);
+    await page.getByRole("button", { name: "Choose Baltic Mills – renewal" }).click();
+    await goesTo("Deal: Baltic Mills – renewal");
+    await where().selectOption({ index: 1 });
+    await typed();
+    await where().selectOption({ label: "Deal: Baltic Mills – renewal" });
+    await page.getByText("It is about another deal").click();
+    await page.getByRole("button", { name: "Choose Baltic Mills – second plant" }).click();
+    await form().getByText("no longer belongs to this meeting").waitFor();
+    await openMeeting(page, title);
+    await form().getByText("“Deal: Baltic Mills – renewal” no longer belongs to this meeting").waitFor();
+    expect([await shown(), await noteForm(page).write.isEnabled()]).toEqual([TYPED, false]);
+    expect(await findings(page)).toEqual([]);
+  });
+
+  // Seen red: it was given back as a note on the deal.
+  test("is that of a note that never arrived, for who edits it after a reload", async () => {
+    await page.route("**/graphql", (route) =>
+      route.request().postData()?.includes("mutation WriteNote") ? route.abort() : route.continue(),
+    );
+    await where().selectOption({ index: 1 });
+    await typed();
+    await noteForm(page).write.click();
+    await form().getByText("We do not know yet whether").waitFor();
+    await page.reload();
+    await form().getByRole("button", { name: "Edit" }).click({ timeout: 60_000 });
+    await goesTo("Person: ");
+    await page.reload();
+    await goesTo("Person: ");
+  });
+
+  // Seen red: what the other tab had only shown stood there as a note on the deal.
+  test("is that of a note which another tab has sent in vain", async () => {
+    product.simulator.control.fail({ match: "/api/v1/notes", method: "POST", times: 1, with: { status: 403 } });
+    await typed();
+    const other = await page.context().newPage();
+    await other.goto(page.url());
+    await goesTo("Deal: ", other);
+    await where().selectOption({ index: 1 });
+    await noteForm(page).write.click();
+    await form().getByText("The note was not written").waitFor();
+    await noteForm(other).form.getByText("The note was not written").waitFor();
+    await goesTo("Person: ", other);
+    await goesTo("Person: ");
+  });
+});
+
 test("60,000 characters are kept like any others", async () => {
   const long = "Long and true. ".repeat(4_000);
   await noteForm(page).text.fill(long);

@@ -1,4 +1,5 @@
 import { OF_BROWSER, OF_TAB, readFrom, removeFrom, type Store, writeTo } from "./stores";
+import { isTarget, type Target } from "./targets";
 
 /** Characters: a note has 60,000 at most, and a browser keeps some five million of a site. */
 const LONGEST_DRAFT = 120_000;
@@ -7,6 +8,8 @@ export interface Draft {
   text: string;
   /** When it was typed, in milliseconds. */
   at: number;
+  /** The record that a person has chosen for it. */
+  target?: Target;
 }
 
 /** In front of the browser's stores, which may be forbidden or full: then a reload forgets, and going around in the page does not. */
@@ -36,6 +39,7 @@ export function dropDraft(slot: string, sent: string): void {
 }
 
 function draftIn(store: Store, slot: string): Draft | null {
-  const { text, at } = (readFrom(store, slot) ?? {}) as Partial<Draft>;
-  return typeof text === "string" && typeof at === "number" ? { text, at } : null;
+  const { text, at, target } = (readFrom(store, slot) ?? {}) as Partial<Draft>;
+  if (typeof text !== "string" || typeof at !== "number") return null;
+  return isTarget(target) ? { text, at, target } : { text, at };
 }

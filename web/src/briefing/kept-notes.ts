@@ -1,6 +1,6 @@
 import type { Draft } from "./drafts";
 import { OF_BROWSER, OF_TAB, readFrom, removeFrom, slotsIn, writeTo } from "./stores";
-import type { Target } from "./targets";
+import { isTarget, type Target } from "./targets";
 
 /** A note as it was sent. Its key is made with its first sending, and is not given up before that is settled. */
 export interface SentNote {
@@ -132,6 +132,6 @@ function parsed(text: string | null): unknown {
 /** Another version of the page may have kept something else. */
 function asNote(kept: unknown): SentNote | null {
   const { key, target, content, at } = (kept ?? {}) as Partial<SentNote>;
-  const isNote = [key, content, target?.id, target?.name].every((text) => typeof text === "string");
+  const isNote = typeof key === "string" && typeof content === "string" && isTarget(target);
   return isNote && typeof at === "number" ? (kept as SentNote) : null;
 }

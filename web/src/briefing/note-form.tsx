@@ -34,15 +34,19 @@ export function NoteForm({ meetingId, slot, sentSlot, targets, matched, author, 
   const [outcome, setOutcome] = useState<Outcome | null>(null);
   const [kept] = useState(() => keptNote(sentSlot) ?? (keptDraft(slot).text ? null : unsettledNote(sentSlot)));
   const draft = useDraft(slot, kept && { text: kept.content, at: kept.at });
-  const { sending, ...sender } = useSending(sentSlot, meetingId, draft, (settled) => {
+  const chosen = draft.target;
+  const target = chosen ? (targets.find(({ id }) => id === chosen.id) ?? null) : matched;
+  /** What was sent and comes back is for the record that it was sent to. */
+  const chosenBy = (sentTo: Target) => (sentTo.id === target?.id ? chosen : sentTo);
+  const { sending, ...sender } = useSending(sentSlot, meetingId, draft, (settled, sentTo) => {
     setOutcome(settled);
+    if (settled?.is === "WRITTEN" && !settled.isMixed) draft.drop(settled.note.content);
     // What stays is there on purpose from here on, so it is newer than what was written.
-    if (settled?.is === "WRITTEN") settled.isMixed ? draft.type(draft.text) : draft.drop(settled.note.content);
+    else if (settled?.is === "WRITTEN") draft.type(draft.text, chosenBy(sentTo));
+    else if (settled && sentTo.id !== target?.id) draft.choose(sentTo);
     onChange();
   });
-  const [chosen, choose] = useState<Target | null>(null);
   const [preview, showPreview] = useState(false);
-  const target = chosen ? (targets.find(({ id }) => id === chosen.id) ?? null) : matched;
   const isEmpty = draft.text.trim() === "";
 
   if (targets.length === 0 && !sending && isEmpty && !outcome) {
@@ -58,7 +62,7 @@ export function NoteForm({ meetingId, slot, sentSlot, targets, matched, author, 
   };
   const unlock = (give: () => void) => {
     // From here on the browser keeps it as a draft alone.
-    draft.type(draft.text);
+    if (sending) draft.type(draft.text, chosenBy(sending.note.target));
     give();
   };
   return (
@@ -69,7 +73,12 @@ export function NoteForm({ meetingId, slot, sentSlot, targets, matched, author, 
         submit();
       }}
     >
-      <Where targets={targets} target={sending?.note.target ?? target} isLocked={sending !== null} onChoose={choose} />
+      <Where
+        targets={targets}
+        target={sending?.note.target ?? target}
+        isLocked={sending !== null}
+        onChoose={draft.choose}
+      />
       {chosen && !target && !sending && (
         <Notice tone="warn" title={`“${chosen.name}” no longer belongs to this meeting`}>
           <p>Choose where to write. Nothing is written anywhere else by itself.</p>

@@ -11,6 +11,10 @@ export interface Target {
   name: string;
 }
 
+/** Of what a browser has kept: another version of the page may have kept something else. */
+export const isTarget = (kept: Partial<Target> | undefined): kept is Target =>
+  typeof kept?.id === "string" && typeof kept.name === "string";
+
 const onDeal = ({ id, title }: NonNullable<Briefing["deal"]>): Target => ({ id, name: `Deal: ${apart(title)}` });
 const onPerson = ({ id, name }: Briefing["persons"][number]): Target => ({ id, name: `Person: ${apart(name)}` });
 

@@ -1,10 +1,13 @@
 import { useEffect, useState } from "react";
 import { type Draft, dropDraft, keepDraft, keptDraft } from "./drafts";
+import type { Target } from "./targets";
 
 export interface DraftText extends Draft {
   /** Whether it is there after a reload, wherever the person goes. */
   isKept: boolean;
-  type(text: string): void;
+  /** @param target absent: as chosen before */
+  type(text: string, target?: Target): void;
+  choose(target: Target): void;
   /** It was written: nothing of it stays. */
   drop(sent: string): void;
 }
@@ -14,20 +17,22 @@ export interface DraftText extends Draft {
  * @param sent what was sent and is not settled yet: it stands in the form until it is; its text is empty where only a key is kept
  */
 export function useDraft(slot: string, sent?: Draft | null): DraftText {
-  const [draft, setDraft] = useState(() => (sent?.text ? sent : keptDraft(slot)));
+  const [draft, setDraft] = useState(() => ({ ...keptDraft(slot), ...(sent?.text && sent) }));
   const [isKept, setKept] = useState(true);
   useWarning(!isKept);
+  const keep = (next: Draft) => {
+    setDraft(next);
+    setKept(keepDraft(slot, next));
+  };
   return {
     ...draft,
     isKept,
-    type: (text) => {
-      const typed = { text, at: Date.now() };
-      setDraft(typed);
-      setKept(keepDraft(slot, typed));
-    },
+    type: (text, target = draft.target) => keep({ text, at: Date.now(), target }),
+    // Without a text there is nothing to keep, and what another tab has typed stays.
+    choose: (target) => (draft.text === "" ? setDraft : keep)({ ...draft, target }),
     drop: (written) => {
       dropDraft(slot, written);
-      setDraft({ text: "", at: 0 });
+      setDraft({ text: "", at: 0, target: draft.target });
       setKept(true);
     },
   };

@@ -59,9 +59,14 @@ const OUT_OF_SIGHT_MS = 600_000;
  * but looks by that key. It survives a reload, and its tab: another one with the same text takes it for its own.
  * @param slot whose note, and of which meeting
  * @param shown what stands in the form
- * @param onChange told of an outcome, and with null of a receipt that is not settled yet
+ * @param onChange told of an outcome and where it was to go, and with null of a receipt that is not settled yet
  */
-export function useSending(slot: string, meetingId: string, shown: Draft, onChange: (outcome: Outcome | null) => void) {
+export function useSending(
+  slot: string,
+  meetingId: string,
+  shown: Draft,
+  onChange: (outcome: Outcome | null, target: Target) => void,
+) {
   const client = useClient();
   const [begun] = useState(() => begunBefore(slot, shown));
   const [sending, setSending] = useState(() => (begun && !begun.isOver ? unanswered(begun) : null));
@@ -82,10 +87,10 @@ export function useSending(slot: string, meetingId: string, shown: Draft, onChan
       const other = outcome.is === "WRITTEN" ? null : noteElsewhere(slot, shown);
       if (other && !other.isOver && other.key !== note.key) {
         adopt(other);
-        return onChange(null);
+        return onChange(null, other.target);
       }
     }
-    onChange(outcome);
+    onChange(outcome, note.target);
   };
   const post = async (note: SentNote, isLost: boolean) => {
     if (isPosting.current) return;
