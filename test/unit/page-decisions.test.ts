@@ -5,6 +5,7 @@ import { dotsOf, inWords, lanesOf, linesOf, scaleFor } from "../../web/src/quiet
 import { byStrength, headline, type QuietDeal, silenceOf } from "../../web/src/quiet/silence";
 import * as board from "../../web/src/quiet/wishes";
 import { draftOf, faultOf, inputOf } from "../../web/src/silence/draft";
+import { keyed } from "../../web/src/ui/keys";
 
 /** What the page decides by itself, without a browser. */
 
@@ -53,6 +54,12 @@ test("that no deal is quiet is said by who has asked for all that are, and by no
   expect(["", "?verdict=GHOSTED,QUIET,COOLING", "?order=VALUE_DESC"].map(isNarrowed)).toEqual([false, false, false]);
   const narrower = ["?verdict=COOLING", "?verdict=GHOSTED", "?verdict=UNKNOWN", "?owner=u1", "?snoozed=1"];
   expect(narrower.map(isNarrowed)).toEqual(narrower.map(() => true));
+});
+
+test("those of a list that have all in common have keys of their own, which stay where others come before them", () => {
+  const keys = (list: string[]) => keyed(list, (one) => one).map(([key]) => key);
+  expect(keys(["mail", "call", "mail"])).toEqual(["mail 1", "call 1", "mail 2"]);
+  expect(keys(["note", "mail", "mail"])).toEqual(["note 1", "mail 1", "mail 2"]);
 });
 
 test("a value that the CRM took as another is not told as not written", () => {

@@ -53,6 +53,36 @@ test("a deal that is chosen elsewhere is there in an open tab", async () => {
   await tab.getByRole("region", { name: "Baltic Mills – renewal" }).waitFor();
 });
 
+// Seen red: with each event one more line, and dots, of contacts that never were.
+test("contacts of one moment stay as many as they are while others come", async () => {
+  const { service, simulator } = product;
+  await connect(service, simulator);
+  await syncEnds(service);
+  const emails = [simulator.company.stories.singleDeal.email];
+  const record = (title: string, hoursAgo: number) =>
+    recordMeeting(service, emails, { title, startsAt: new Date(begin - hoursAgo * 3_600_000).toISOString() });
+  const begin = Date.now();
+  for (const whose of ["Hers", "His"]) await record(whose, 48);
+  const page = await product.signIn("member");
+  await openNewMeeting(product, page, emails);
+  const picture = page.getByRole("img", { name: /^\d+ contacts, / });
+  const told = async () => Number.parseInt((await picture.locator("title").first().textContent()) ?? "", 10);
+  const shown = async () => [
+    await page.getByRole("region", { name: "Timeline" }).getByRole("listitem").count(),
+    await picture.locator(".chart-buyer, .chart-us").count(),
+  ];
+  await picture.waitFor();
+  const before = await told();
+  for (const later of [1, 2, 3]) {
+    await record(`Later ${later}`, 48 - later);
+    await until("it is told", async () => (await told()) === before + later);
+  }
+  const live = await shown();
+  await page.reload();
+  await picture.waitFor();
+  expect(live).toEqual(await shown());
+});
+
 test("what is told while an older answer is still on its way is not missed", async () => {
   const { page, id } = await openBeforeTheConnect("A slow answer");
   let deliver: () => void = () => undefined;

@@ -2,7 +2,7 @@ import { useId } from "react";
 import { useWidth } from "../ui/use-width";
 import { counted, dayOrTime } from "../ui/words";
 import type { Deal } from "./deal-card";
-import type { MarkedContact } from "./silence";
+import { keyedContacts, type MarkedContact } from "./silence";
 import { inWords } from "./wording";
 
 const DAY_MS = 86_400_000;
@@ -43,8 +43,8 @@ export function ContactChart({ contacts, now, quietSince, nextStep }: ContactCha
         <text x={LEFT} y={AXIS + 16} className="chart-text">
           {counted(Math.round((today - span.from) / DAY_MS), "day")} ago
         </text>
-        {past.map((contact) => (
-          <Dot key={`${contact.kind} ${contact.at} ${contact.activity?.id}`} contact={contact} x={x} from={span.from} />
+        {keyedContacts(past).map(([key, contact]) => (
+          <Dot key={key} contact={contact} x={x} from={span.from} />
         ))}
         {nextStep?.dueAt && nextAt !== null && (
           <circle cx={x(nextAt)} cy={LANE.us} r="6" className="chart-next">

@@ -1,4 +1,5 @@
 import type { ContactFragment, QuietReasonCode, QuietVerdict, ShownReasonFragment } from "../api/operations.generated";
+import { keyed } from "../ui/keys";
 import { CONTACT } from "./wording";
 
 /** What decides each verdict. Others may hold beside it, and did not make it. */
@@ -34,6 +35,10 @@ export interface MarkedContact extends ContactFragment {
   counts: boolean;
   buyer: boolean;
 }
+
+/** Two colleagues may have recorded one meeting: then two contacts have all in common. */
+export const keyedContacts = (contacts: readonly MarkedContact[]) =>
+  keyed(contacts, ({ kind, at, person, activity }) => `${kind} ${at} ${person?.id} ${activity?.id}`);
 
 /** The timeline with the contact from which silence is counted, also where that is older than what the timeline shows. */
 export function markCounted(

@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { Button, Card, When } from "../ui/parts";
 import { number } from "../ui/words";
-import type { MarkedContact } from "./silence";
+import { keyedContacts, type MarkedContact } from "./silence";
 import { inWords } from "./wording";
 
 const SHORT = 6;
@@ -14,11 +14,8 @@ export function Timeline({ contacts }: { contacts: readonly MarkedContact[] }) {
     <Card title="Timeline">
       {contacts.length === 0 && <p className="muted">No contact is known.</p>}
       <ol className="timeline">
-        {shown.map((contact) => (
-          <li
-            key={`${contact.kind} ${contact.at} ${contact.person?.id} ${contact.activity?.id}`}
-            className={contact.counts ? "timeline-counts" : undefined}
-          >
+        {keyedContacts(shown).map(([key, contact]) => (
+          <li key={key} className={contact.counts ? "timeline-counts" : undefined}>
             <bdi>{inWords(contact)}</bdi>
             <br />
             <span className="small muted">

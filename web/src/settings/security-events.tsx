@@ -1,6 +1,7 @@
 import type { ReactNode } from "react";
 import { type AuditAction, SecurityEventsDocument } from "../api/operations.generated";
 import { useRead } from "../api/read";
+import { keyed } from "../ui/keys";
 import { Badge, Loading } from "../ui/parts";
 import { Problem } from "../ui/problem";
 import { dateAndTime } from "../ui/words";
@@ -46,19 +47,21 @@ function Events({ first, more }: { first: number; more: (hasMore: boolean) => Re
   return (
     <>
       <ul className="list">
-        {nodes.map(({ at, action, refused, code, userId, role }) => (
-          <li key={`${at} ${action} ${userId}`} className="list-line">
-            <div>
-              <p>{ACTION[action]}</p>
-              <p className="small muted">
-                <time dateTime={at}>{dateAndTime(at)}</time>, by {userId ? <bdi>{userId}</bdi> : "the service itself"}
-                {role && ` (${role.toLowerCase()})`}
-                {code && <span className="breakable">, {code}</span>}
-              </p>
-            </div>
-            {refused && <Badge tone="warn">Refused</Badge>}
-          </li>
-        ))}
+        {keyed(nodes, ({ at, action, userId }) => `${at} ${action} ${userId}`).map(
+          ([key, { at, action, refused, code, userId, role }]) => (
+            <li key={key} className="list-line">
+              <div>
+                <p>{ACTION[action]}</p>
+                <p className="small muted">
+                  <time dateTime={at}>{dateAndTime(at)}</time>, by {userId ? <bdi>{userId}</bdi> : "the service itself"}
+                  {role && ` (${role.toLowerCase()})`}
+                  {code && <span className="breakable">, {code}</span>}
+                </p>
+              </div>
+              {refused && <Badge tone="warn">Refused</Badge>}
+            </li>
+          ),
+        )}
       </ul>
       {more(pageInfo.hasNextPage)}
     </>
