@@ -266,6 +266,58 @@ test.each([
   expect(await text().inputValue()).toBe(later);
 });
 
+describe("What is half filled in is not written, and it is said what is missing", () => {
+  /** @returns how much names that sentence as its description */
+  const describedBy = async (sentence: string): Promise<number> => {
+    const id = await form().getByText(sentence).getAttribute("id");
+    return form().locator(`[aria-describedby~="${id}"]`).count();
+  };
+
+  // Seen red: "Written", and nothing of the other field.
+  test("of two parts, beside a field that is whole", async () => {
+    await openWith("daterange", "monetary");
+    await form()
+      .getByLabel(/\(From one date to another\)/)
+      .fill("2026-03-01");
+    const currency = form().getByLabel(/: currency$/);
+    await currency.fill("eur");
+    expect(await write().isEnabled()).toBe(false);
+    // Both parts, and the button.
+    expect([await describedBy("The second date is missing"), await describedBy("The amount is missing")]).toEqual([
+      3, 3,
+    ]);
+    expect(await findings(page)).toEqual([]);
+    await form()
+      .getByLabel(/\(Amount of money\)/)
+      .fill("1200");
+    await form().getByText("The amount is missing").waitFor({ state: "detached" });
+    await write().click();
+    await results().getByText("Written", { exact: true }).waitFor();
+    expect([await results().count(), patches(product.simulator).length, held("DEAL", "daterange")]).toEqual([
+      1,
+      1,
+      null,
+    ]);
+    await form().getByText("The second date is missing: until then it is not written.").waitFor();
+  });
+
+  // Seen red: the button could not be pressed, and nothing said why.
+  test("of a record", async () => {
+    const { service, simulator } = product;
+    const { singleDeal, severalDeals } = simulator.company.stories;
+    await setMapping(service, "PERSON", fieldOf(simulator, "PERSON", "varchar").field_code);
+    await openNewMeeting(product, page, [singleDeal.email, severalDeals.email]);
+    await form()
+      .getByLabel(/\(Text\)/)
+      .fill("Decides");
+    expect([await describedBy("Choose the person:"), await write().isEnabled()]).toEqual([3, false]);
+    expect(await findings(page)).toEqual([]);
+    await form().getByLabel("Which person gets").selectOption({ label: "Marta Lindqvist" });
+    await form().getByText("Choose the person:").waitFor({ state: "detached" });
+    expect(await write().isEnabled()).toBe(true);
+  });
+});
+
 test("a number is read as the browser's language writes it, and what is written is said before", async () => {
   await page.context().close();
   page = await product.signIn("member", { locale: "de-DE" });

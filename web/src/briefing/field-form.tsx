@@ -1,4 +1,4 @@
-import { useEffect, useEffectEvent } from "react";
+import { useEffect, useEffectEvent, useId } from "react";
 import type { MappingFragment, WritesQuery } from "../api/operations.generated";
 import { Button, Notice } from "../ui/parts";
 import { Problem } from "../ui/problem";
@@ -12,6 +12,7 @@ import {
   editable,
   type Filled,
   filledOf,
+  missingOf,
   recordsOf,
   settled,
   targetOf,
@@ -36,6 +37,7 @@ interface FieldFormProps {
 
 /** The nominated fields of the meeting's records, each with its result. */
 export function FieldForm({ meetingId, slot, mappings, briefing, writes: receipts, onChange }: FieldFormProps) {
+  const id = useId();
   const draft = useDraft(slot);
   const filled = asFilled(draft.text);
   // An older form may report into what is kept, and a newer one change it.
@@ -55,6 +57,11 @@ export function FieldForm({ meetingId, slot, mappings, briefing, writes: receipt
   if (shown.length === 0) return null;
   const writable = shown.filter((mapping) => mayBeWritten(mapping) && options[mapping.entity].list !== null);
   const values = valuesOf(writable, filled, briefing);
+  const missing = (mapping: MappingFragment) => {
+    const { entity, health } = mapping;
+    const lacking = missingOf(mapping, recordsOf(entity, briefing), filledOf(mapping, filled));
+    return lacking && health !== "MISSING_IN_CRM" ? { id: `${id}-${entity}`, text: lacking } : null;
+  };
   const isStopped = writing?.is === "STOPPED";
   const isRenominated = writing?.is === "RENOMINATED";
   return (
@@ -75,6 +82,7 @@ export function FieldForm({ meetingId, slot, mappings, briefing, writes: receipt
           records={recordsOf(mapping.entity, briefing)}
           filled={filledOf(mapping, filled)}
           options={options[mapping.entity]}
+          missing={missing(mapping)}
           isLocked={isLocked}
           onChange={(one) => draft.type(asText({ ...filled, [mapping.entity]: one }))}
         />
@@ -89,6 +97,7 @@ export function FieldForm({ meetingId, slot, mappings, briefing, writes: receipt
             type="submit"
             className="button"
             aria-busy={isLocked && !isStopped}
+            aria-describedby={shown.flatMap((mapping) => missing(mapping)?.id ?? []).join(" ") || undefined}
             disabled={!isStopped && (values.length === 0 || isLocked)}
           >
             {isStopped ? "Send again" : writing?.is === "SENT" ? "Writing …" : "Write the fields"}
@@ -105,11 +114,13 @@ interface FieldProps {
   records: readonly Target[];
   filled: Filled | undefined;
   options: FieldOptions;
+  /** What it lacks to be written. */
+  missing: { id: string; text: string } | null;
   isLocked: boolean;
   onChange(filled: Filled): void;
 }
 
-function Field({ mapping, records, filled, options, isLocked, onChange }: FieldProps) {
+function Field({ mapping, records, filled, options, missing, isLocked, onChange }: FieldProps) {
   const { entity, fieldKey, fieldName, fieldType, health } = mapping;
   const name = fieldName ?? fieldKey;
   const target = targetOf(records, filled);
@@ -132,6 +143,7 @@ function Field({ mapping, records, filled, options, isLocked, onChange }: FieldP
         options={options.list}
         parts={parts}
         isLocked={isLocked || isUnknown}
+        describedBy={missing?.id}
         onChange={(typed) => onChange({ fieldKey, targetId: target?.id, parts: typed })}
       />
       {options.error && <Problem error={options.error} again={options.reread} />}
@@ -139,6 +151,7 @@ function Field({ mapping, records, filled, options, isLocked, onChange }: FieldP
         <select
           className="input"
           aria-label={`Which ${RECORD[entity]} gets ${name}`}
+          aria-describedby={missing?.id}
           value={target?.id ?? ""}
           disabled={isLocked || isUnknown}
           onChange={({ target: { value } }) => onChange({ fieldKey, targetId: value, parts })}
@@ -157,6 +170,11 @@ function Field({ mapping, records, filled, options, isLocked, onChange }: FieldP
       ) : (
         <p className="small">
           Filled in for another {RECORD[entity]}. Only what you change here is for <bdi>{only?.name}</bdi>.
+        </p>
+      )}
+      {missing && (
+        <p id={missing.id} className="small notice tone-warn">
+          {missing.text}: until then it is not written.
         </p>
       )}
       {filled && isUnknown && (

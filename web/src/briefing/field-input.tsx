@@ -8,11 +8,13 @@ interface FieldInputProps {
   options: FieldOptions["list"];
   parts: readonly string[];
   isLocked: boolean;
+  /** The id of what says what is missing. */
+  describedBy: string | undefined;
   onChange(parts: string[]): void;
 }
 
 /** What fills one field in, by its type. */
-export function FieldInput({ name, type, options, parts, isLocked, onChange }: FieldInputProps) {
+export function FieldInput({ name, type, options, parts, isLocked, describedBy, onChange }: FieldInputProps) {
   const id = useId();
   const [first = "", second = ""] = parts;
   const { text, input } = fieldKind(type);
@@ -21,7 +23,8 @@ export function FieldInput({ name, type, options, parts, isLocked, onChange }: F
       {name} <span className="muted small">({text})</span>
     </label>
   );
-  const common = { id, className: "input", disabled: isLocked, dir: "auto" } as const;
+  const described = { "aria-describedby": describedBy };
+  const common = { id, className: "input", disabled: isLocked, dir: "auto", ...described } as const;
   switch (input) {
     case "long":
       return (
@@ -51,7 +54,7 @@ export function FieldInput({ name, type, options, parts, isLocked, onChange }: F
       );
     case "choices":
       return (
-        <fieldset className="field plain-set" disabled={isLocked}>
+        <fieldset className="field plain-set" disabled={isLocked} {...described}>
           <legend>
             {name} <span className="muted small">({text})</span>
           </legend>

@@ -1,6 +1,7 @@
 import type { CrmEntity, FieldValueInput, MappingFragment, WriteState } from "../api/operations.generated";
-import { valueFrom } from "../ui/field-types";
+import { missingPart, valueFrom } from "../ui/field-types";
 import type { Briefing, Target } from "./targets";
+import { RECORD } from "./wording";
 
 /** What was filled in for the nominated field of one kind of record. */
 export interface Filled {
@@ -46,6 +47,20 @@ export function valuesOf(
     const target = targetOf(recordsOf(entity, briefing), kept);
     return value !== undefined && target && !kept?.writeId ? [{ entity, targetId: target.id, value }] : [];
   });
+}
+
+/** What a field lacks that is filled in in part, and so is not sent; null where that is nothing. */
+export function missingOf(
+  { entity, fieldType }: MappingFragment,
+  records: readonly Target[],
+  filled: Filled | undefined,
+): string | null {
+  if (!filled || filled.writeId) return null;
+  const isChosen = valueFrom(fieldType, filled.parts) === undefined || targetOf(records, filled) !== null;
+  // Where there is one record alone, the form says for which other one it was filled in.
+  return (
+    missingPart(fieldType, filled.parts) ?? (isChosen || records.length === 1 ? null : `Choose the ${RECORD[entity]}`)
+  );
 }
 
 interface Write {

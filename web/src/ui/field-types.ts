@@ -54,6 +54,19 @@ export function valueFrom(type: string | null, parts: readonly string[]): unknow
   }
 }
 
+const PARTS: Partial<Record<FieldKind["input"], readonly [string, string]>> = {
+  amount: ["amount", "currency"],
+  dates: ["first date", "second date"],
+  times: ["first time", "second time"],
+};
+
+/** Which of two parts is missing; null where both are there, or neither. */
+export function missingPart(type: string | null, parts: readonly string[]): string | null {
+  const names = PARTS[fieldKind(type).input];
+  const [first = "", second = ""] = parts.map((part) => part.trim());
+  return names && !first !== !second ? `The ${names[first ? 1 : 0]} is missing` : null;
+}
+
 /** An option's id: as text it may be the label of another option as well, and a number is none. */
 const optionOf = (id: string): number | string => (/^[1-9]\d{0,14}$/.test(id) ? Number(id) : id);
 
