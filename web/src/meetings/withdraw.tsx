@@ -11,6 +11,7 @@ const WORDS = {
   cancel: {
     question: "Cancel",
     button: "Cancel the meeting",
+    busy: "Cancelling …",
     done: "is cancelled",
     means: [
       "It counts as no contact with the buyer, and its briefing shows no records that only this meeting gave.",
@@ -20,6 +21,7 @@ const WORDS = {
   delete: {
     question: "Delete",
     button: "Delete for good",
+    busy: "Deleting …",
     done: "is deleted",
     means: [
       "The meeting, its attendees and its matches are erased here. This cannot be taken back.",
@@ -37,7 +39,7 @@ interface WithdrawProps {
 
 /** Asks before a meeting is taken off the list, and says what that means. */
 export function Withdraw({ what, meeting: { id, title }, onClose, onDone }: WithdrawProps) {
-  const { question, button, done, means } = WORDS[what];
+  const { question, button, busy, done, means } = WORDS[what];
   const [cancelling, cancel] = useMutation(CancelMeetingDocument);
   const [deleting, erase] = useMutation(DeleteMeetingDocument);
   const { fetching, error } = what === "cancel" ? cancelling : deleting;
@@ -55,7 +57,7 @@ export function Withdraw({ what, meeting: { id, title }, onClose, onDone }: With
     onDone();
   };
   return (
-    <Confirm title={`${question} “${title}”?`} onClose={onClose}>
+    <Confirm title={`${question} “${title}”?`} busy={fetching} onClose={onClose}>
       <ul className="bullets">
         {means.map((sentence) => (
           <li key={sentence}>{sentence}</li>
@@ -65,9 +67,11 @@ export function Withdraw({ what, meeting: { id, title }, onClose, onDone }: With
       {error && <Problem error={error} />}
       <div className="row">
         <Button look="danger-main" busy={fetching} onClick={confirmed}>
-          {button}
+          {fetching ? busy : button}
         </Button>
-        <Button onClick={onClose}>Keep it</Button>
+        <Button disabled={fetching} onClick={onClose}>
+          Keep it
+        </Button>
       </div>
     </Confirm>
   );

@@ -47,7 +47,7 @@ function ConfirmDisconnect({ connection, onDone, onClose }: ConfirmDisconnectPro
   };
   const crm = connection.companyDomain ? `${connection.companyDomain}.pipedrive.com` : "Pipedrive";
   return (
-    <Confirm title={`Disconnect ${connection.companyName ?? "the CRM"}?`} onClose={onClose}>
+    <Confirm title={`Disconnect ${connection.companyName ?? "the CRM"}?`} busy={fetching} onClose={onClose}>
       <div className="stack stack-tight">
         <h3>Deleted here, at once</h3>
         <ul className="bullets">
@@ -73,7 +73,9 @@ function ConfirmDisconnect({ connection, onDone, onClose }: ConfirmDisconnectPro
         <Button look="danger-main" busy={fetching} onClick={confirmed}>
           {fetching ? "Disconnecting …" : "Disconnect and delete the copy"}
         </Button>
-        <Button onClick={onClose}>Keep it connected</Button>
+        <Button disabled={fetching} onClick={onClose}>
+          Keep it connected
+        </Button>
       </div>
     </Confirm>
   );

@@ -2,12 +2,14 @@ import { type ReactNode, useId, useLayoutEffect, useRef } from "react";
 
 interface ConfirmProps {
   title: string;
+  /** What was asked for is under way: it is not closed any more. */
+  busy?: boolean;
   onClose(): void;
   children: ReactNode;
 }
 
 /** A question that holds the page until it is answered. The browser's own dialog keeps the focus inside and gives it back. */
-export function Confirm({ title, onClose, children }: ConfirmProps) {
+export function Confirm({ title, busy = false, onClose, children }: ConfirmProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const heading = useId();
   // Closed before it leaves the page: only then does the browser give the focus back.
@@ -17,7 +19,14 @@ export function Confirm({ title, onClose, children }: ConfirmProps) {
     return () => opened?.close();
   }, []);
   return (
-    <dialog ref={dialog} className="dialog" aria-labelledby={heading} onCancel={onClose}>
+    <dialog
+      ref={dialog}
+      className="dialog"
+      aria-labelledby={heading}
+      onCancel={(event) => (busy ? event.preventDefault() : onClose())}
+      // At a second Escape the browser closes it without asking.
+      onClose={() => busy && dialog.current?.showModal()}
+    >
       <div className="stack">
         <h2 id={heading} dir="auto">
           {title}

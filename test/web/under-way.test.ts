@@ -1,0 +1,87 @@
+import type { Locator, Page, Route } from "playwright-core";
+import { recordMeeting } from "../support/stories";
+import { useStarted } from "../support/world";
+import { findings } from "./support/browser";
+import { startConnected } from "./support/product";
+import { state } from "./support/steps";
+
+// Seen red: the button looked as before, the dialog went, and what was to be kept was gone seconds later.
+
+let page: Page;
+
+const product = useStarted(startConnected);
+beforeEach(async () => {
+  page = await product.signIn("admin");
+});
+afterEach(() => page.context().close());
+
+const line = (title: string) => page.getByRole("listitem").filter({ has: page.getByRole("link", { name: title }) });
+const dialog = () => page.getByRole("dialog");
+const button = (name: string) => dialog().getByRole("button", { name, exact: true });
+
+/** A request that waits until it is said what becomes of it. */
+async function holdBack(operation: string): Promise<(end: (route: Route) => Promise<unknown>) => void> {
+  let go: (end: (route: Route) => Promise<unknown>) => void = () => undefined;
+  const ended = new Promise<(route: Route) => Promise<unknown>>((release) => {
+    go = release;
+  });
+  await page.route("**/graphql", async (route) => {
+    if (!route.request().postData()?.includes(`mutation ${operation}`)) return route.fallback();
+    await (await ended)(route);
+  });
+  return (end) => go(end);
+}
+
+const passes = (route: Route) => route.continue();
+
+/** Neither the button nor the keyboard closes what waits for its answer; the browser itself closes a dialog at a second Escape. */
+async function isHeld(busy: Locator, keep: Locator): Promise<void> {
+  await busy.waitFor();
+  expect(await keep.isDisabled()).toBe(true);
+  for (const _ of [1, 2, 3]) await page.keyboard.press("Escape");
+  expect([await busy.isVisible(), await dialog().getAttribute("open")]).toEqual([true, ""]);
+  expect(await page.evaluate("getComputedStyle(document.querySelector('[aria-busy=true]')).cursor")).toBe("progress");
+  expect(await findings(page)).toEqual([]);
+}
+
+async function ask(what: "Cancel" | "Delete", title: string): Promise<void> {
+  await recordMeeting(product.service, [product.simulator.company.stories.singleDeal.email], { title });
+  await page.getByRole("link", { name: "Meetings" }).click();
+  await line(title).getByRole("button", { name: what }).click();
+}
+
+test("a meeting that is being deleted is shown as that, cannot be kept any more, and a late refusal is told", async () => {
+  await ask("Delete", "Gone soon");
+  const end = await holdBack("DeleteMeeting");
+  await button("Delete for good").click();
+  await isHeld(button("Deleting …"), button("Keep it"));
+  const refusal = { __typename: "Refusal", code: "NOT_ALLOWED_FOR_ROLE", message: "Not yours to delete." };
+  end((route) => route.fulfill({ json: { data: { deleteMeeting: refusal } } }));
+  await dialog().getByRole("alert").filter({ hasText: "Not yours to delete." }).waitFor();
+  await button("Delete for good").waitFor();
+  await button("Keep it").click();
+  await dialog().waitFor({ state: "detached" });
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+  await line("Gone soon").getByRole("button", { name: "Delete" }).click();
+  await button("Delete for good").click();
+  await line("Gone soon").waitFor({ state: "detached" });
+});
+
+test("so is one that is being cancelled", async () => {
+  await ask("Cancel", "Off soon");
+  const end = await holdBack("CancelMeeting");
+  await button("Cancel the meeting").click();
+  await isHeld(button("Cancelling …"), button("Keep it"));
+  end(passes);
+  await line("Off soon").waitFor({ state: "detached" });
+});
+
+test("a connection that is being ended cannot be kept any more", async () => {
+  await page.getByRole("link", { name: "CRM connection" }).click();
+  await page.getByRole("button", { name: "Disconnect …" }).click();
+  const end = await holdBack("Disconnect");
+  await button("Disconnect and delete the copy").click();
+  await isHeld(button("Disconnecting …"), button("Keep it connected"));
+  end(passes);
+  await state(page, "Not connected").waitFor();
+});
