@@ -1,5 +1,5 @@
 import type { CopyScope, TenantScope } from "../database/database";
-import { rowsOf, rowsOfEach } from "../database/rows";
+import { ORDER_DECIDES, rowsOf, rowsOfEach } from "../database/rows";
 import type { LastDeal } from "../entities/meeting";
 import { companyDomainOf, mailboxOf } from "../platform/email-address";
 import {
@@ -18,11 +18,12 @@ import type { ChoiceFact } from "./matching/match";
 import { matchesOf } from "./meeting-rows";
 
 /**
- * Reads what a copy holds that could belong to meetings: five statements, however many meetings and people.
+ * Reads what a copy holds that could belong to meetings: five statements, however many meetings and people. In one transaction,
+ * for a copy may be newer than what PostgreSQL knows of it: its first statement says that order decides.
  * @param kept deals that the rules may not change, whenever they were open
  */
-export async function readCopyFacts(
-  copy: CopyScope,
+export function readCopyFacts(
+  { copyId, transaction }: CopyScope,
   meetings: readonly MeetingFact[],
   kept: readonly number[],
 ): Promise<CopyFacts> {
@@ -31,14 +32,17 @@ export async function readCopyFacts(
   );
   const mailboxes = distinct(addresses.map(mailboxOf));
   const starts = meetings.map(({ startsAt }) => startsAt);
-  const { users, unread } = await readUsers(copy, mailboxes);
-  const persons = await readPersons(copy, mailboxes);
-  const domains = await readDomains(copy, distinct(addresses.map(companyDomainOf)));
-  const organizationIds = [...persons, ...domains].map(({ organizationId }) => organizationId);
-  const personIds = persons.map(({ crmId }) => crmId);
-  const deals = await readDeals(copy, personIds, distinct(organizationIds), starts, kept);
-  const dealIds = deals.map(({ crmId }) => crmId);
-  return { users, persons, domains, deals, activities: await readActivities(copy, dealIds, starts), unread };
+  return transaction(async (scope) => {
+    const copy = { ...scope, copyId };
+    const { users, unread } = await readUsers(copy, mailboxes);
+    const persons = await readPersons(copy, mailboxes);
+    const domains = await readDomains(copy, distinct(addresses.map(companyDomainOf)));
+    const organizationIds = [...persons, ...domains].map(({ organizationId }) => organizationId);
+    const personIds = persons.map(({ crmId }) => crmId);
+    const deals = await readDeals(copy, personIds, distinct(organizationIds), starts, kept);
+    const dealIds = deals.map(({ crmId }) => crmId);
+    return { users, persons, domains, deals, activities: await readActivities(copy, dealIds, starts), unread };
+  });
 }
 
 const distinct = <T>(values: readonly (T | null)[]): T[] => [...new Set(values)].filter((value) => value !== null);
@@ -52,7 +56,7 @@ async function readUsers(
     `SELECT u.crm_id, u.mailbox, lists.read
      FROM (SELECT coalesce(array_agg(l.resource), '{}') AS read FROM sync_list l
        WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.watermark IS NOT NULL) lists
-     LEFT JOIN crm_user u ON u.tenant_id = $1 AND u.copy_id = $2 AND u.mailbox = ANY ($3)`,
+     LEFT JOIN crm_user u ON u.tenant_id = $1 AND u.copy_id = $2 AND u.mailbox = ANY ($3) WHERE ${ORDER_DECIDES}`,
     [tenantId, copyId, mailboxes],
     { crm_id: "number", mailbox: "text", read: "json" },
   );
@@ -65,11 +69,14 @@ async function readUsers(
   };
 }
 
+/** SQL: addresses that have one of the values `$3`, each with its person. */
+const addressesBy = (column: "mailbox" | "domain") =>
+  `${rowsOfEach("person_address", column, "$3::text[]")} a CROSS JOIN LATERAL ${rowsOf("person", "crm_id", "a.person_id")} p`;
+
 function readPersons({ tenantId, copyId, rows }: CopyScope, mailboxes: readonly string[]): Promise<PersonFact[]> {
   return rows<PersonFact>(
     `SELECT p.crm_id AS "crmId", p.organization_id AS "organizationId", array_agg(a.address) AS addresses
-     FROM person_address a JOIN person p ON p.tenant_id = $1 AND p.copy_id = a.copy_id AND p.crm_id = a.person_id
-     WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.mailbox = ANY ($3) GROUP BY p.tenant_id, p.copy_id, p.crm_id`,
+     FROM ${addressesBy("mailbox")} GROUP BY 1, 2`,
     [tenantId, copyId, mailboxes],
     { crmId: "number", organizationId: "number", addresses: "json" },
   );
@@ -80,11 +87,9 @@ function readDomains({ tenantId, copyId, rows }: CopyScope, domains: readonly st
     `SELECT domain, organization_id AS "organizationId", sum(persons)::int AS persons, bool_or(website) AS "isWebsite"
      FROM (
        SELECT a.domain, p.organization_id, count(DISTINCT p.crm_id) AS persons, false AS website
-       FROM person_address a JOIN person p ON p.tenant_id = $1 AND p.copy_id = a.copy_id AND p.crm_id = a.person_id
-       WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.domain = ANY ($3) AND p.organization_id IS NOT NULL GROUP BY 1, 2
+       FROM ${addressesBy("domain")} WHERE p.organization_id IS NOT NULL GROUP BY 1, 2
        UNION ALL
-       SELECT website_domain, crm_id, 0, true FROM organization
-       WHERE tenant_id = $1 AND copy_id = $2 AND website_domain = ANY ($3)
+       SELECT o.website_domain, o.crm_id, 0, true FROM ${rowsOfEach("organization", "website_domain", "$3::text[]")} o
      ) used GROUP BY 1, 2`,
     [tenantId, copyId, domains],
     { domain: "text", organizationId: "number", persons: "number", isWebsite: "flag" },
@@ -107,15 +112,14 @@ function readDeals(
   const closed = new Date(Math.min(...times) - WINDOW_MS);
   return rows<DealFact>(
     `WITH taking_part AS (
-       SELECT d.crm_id AS deal_id, d.person_id FROM deal d
-       WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.person_id = ANY ($3)
+       SELECT d.crm_id AS deal_id, d.person_id FROM ${rowsOfEach("deal", "person_id", "$3::bigint[]")} d
        UNION
        SELECT x.deal_id, x.person_id FROM ${rowsOfEach("deal_participant", "person_id", "$3::bigint[]")} x
      ), found AS (
        SELECT deal_id FROM taking_part
        UNION
-       SELECT o.crm_id FROM deal o WHERE o.tenant_id = $1 AND o.copy_id = $2 AND o.organization_id = ANY ($4)
-         AND (o.add_time IS NULL OR o.add_time <= $5) AND (o.status = 'open' OR coalesce(greatest(o.won_time, o.lost_time), o.close_time, $6) >= $6)
+       SELECT o.crm_id FROM ${rowsOfEach("deal", "organization_id", "$4::bigint[]")} o
+       WHERE (o.add_time IS NULL OR o.add_time <= $5) AND (o.status = 'open' OR coalesce(greatest(o.won_time, o.lost_time), o.close_time, $6) >= $6)
        UNION
        SELECT unnest($7::bigint[])
      )
@@ -132,13 +136,11 @@ function readDeals(
   );
 }
 
-/** SQL: the activities of a deal, of those that took place only what may have begun with one of the meetings: most did long before. */
-const activitiesOf = (deal: string, first: string, last: string) => {
-  const own = `SELECT * FROM activity a WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.deal_id = ${deal}`;
-  return `(${own} AND a.happened_at BETWEEN ${first} AND ${last} UNION ALL ${own} AND a.happened_at IS NULL OFFSET 0)`;
-};
+/** SQL: activities of the deal `one.id`, by the index that this order is of. */
+const activitiesWhose = (time: string) =>
+  `(SELECT * FROM activity t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.deal_id = one.id AND t.happened_at ${time} ORDER BY t.happened_at)`;
 
-/** What is done and has a time happened then. */
+/** What is done and has a time happened then: of that only what may have begun with one of the meetings, for most did long before. */
 function readActivities(
   { tenantId, copyId, rows }: CopyScope,
   dealIds: readonly number[],
@@ -149,7 +151,8 @@ function readActivities(
     `SELECT a.deal_id AS "dealId", a.due_at AS at,
        array_remove(array_append(a.participant_ids, a.person_id), NULL) AS "personIds"
      FROM unnest($3::bigint[]) AS one (id)
-     CROSS JOIN LATERAL ${activitiesOf("one.id", `${sorted}[1] - ${same}`, `${sorted}[cardinality(${sorted})] + ${same}`)} a
+     CROSS JOIN LATERAL (${activitiesWhose("IS NULL")}
+       UNION ALL ${activitiesWhose(`BETWEEN ${sorted}[1] - ${same} AND ${sorted}[cardinality(${sorted})] + ${same}`)}) a
      WHERE a.due_has_time AND (a.due_at <= ${sorted}[width_bucket(a.due_at, $4)] + ${same}
        OR a.due_at >= ${sorted}[width_bucket(a.due_at, $4) + 1] - ${same})`,
     [tenantId, copyId, dealIds, [...starts].sort((a, b) => a.getTime() - b.getTime()), SAME_TIME_MS],
