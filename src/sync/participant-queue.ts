@@ -1,7 +1,7 @@
 import { ADDRESSES } from "../crm/calls";
 import type { CrmDeal } from "../crm/parsing/records";
 import { type CopyScope } from "../database/database";
-import { rowsOfEach } from "../database/rows";
+import { rowsOf, rowsOfEach } from "../database/rows";
 import { type MatchedEntity, MeetingMatchRow } from "../entities/meeting";
 import type { SyncKind } from "../entities/sync-run";
 import { DAY_MS } from "../platform/clock";
@@ -112,12 +112,8 @@ const NEXT: Record<Exclude<Group, "OF_MEETINGS">, { sql: string; more: (queue: Q
 };
 
 const lately = (now: Date) => new Date(now.getTime() - LATELY_MS);
-const againParameters = ({ now, ruleOfOne, againBefore }: Omit<Queue, "mark" | "meetings">) => [
-  now,
-  lately(now),
-  ruleOfOne,
-  againBefore,
-];
+type Again = Pick<Queue, "now" | "ruleOfOne" | "againBefore">;
+const againParameters = ({ now, ruleOfOne, againBefore }: Again) => [now, lately(now), ruleOfOne, againBefore];
 
 /** A copy of fewer deals is read as fast whole as by its keys. */
 const FEW = 1_000;
@@ -228,6 +224,13 @@ export async function nearestMeetings({ tenantId, rows }: CopyScope, now: Date):
 const startingAt = (side: string, order: string) => `(SELECT s.id, s.starts_at FROM meeting s
   WHERE s.tenant_id = $1 AND s.starts_at ${side} $2 ORDER BY s.starts_at ${order}, s.id LIMIT ${MOST_MEETINGS})`;
 
+const waits = (column: string) => `EXISTS (SELECT 1 FROM ${rowsOf("deal", column, "m.crm_id")} d WHERE ${FIRST})`;
+/** Whether a deal of any meeting waits. Where few deals do each is looked at, and where many do, what meetings have matched. */
+const ONE_OF_MEETINGS = `SELECT 1 WHERE CASE WHEN (SELECT 1 FROM deal d WHERE ${FIRST} ORDER BY d.crm_id OFFSET ${FEW} LIMIT 1) = 1 THEN EXISTS (
+    SELECT 1 FROM (SELECT DISTINCT entity, crm_id FROM matched_record WHERE tenant_id = $1 AND copy_id = $2) m
+    WHERE CASE m.entity WHEN 'DEAL' THEN ${waits("crm_id")} WHEN 'PERSON' THEN ${waits("person_id")} ELSE ${waits("organization_id")} END)
+  ELSE (SELECT 1 FROM deal d WHERE ${FIRST} AND ${MATCHED} ORDER BY d.crm_id LIMIT 1) = 1 END`;
+
 /** Of the first meetings of which any deal is due. Those before it are done with in this turn. */
 async function nextOfMeetings(
   copy: CopyScope,
@@ -235,7 +238,7 @@ async function nextOfMeetings(
   most: number,
 ): Promise<ReadDeal[]> {
   const { tenantId, copyId, rows } = copy;
-  if (meetings.length === 0 || !(await isAnyDealDue(copy, mark, `${FIRST} AND ${MATCHED}`))) return [];
+  if (meetings.length === 0 || !(await rows(ONE_OF_MEETINGS, [tenantId, copyId, mark]))[0]) return [];
   for (; meetings.length > 0; meetings.splice(0, MEETINGS_AT_ONCE)) {
     const nearest = meetings.slice(0, MEETINGS_AT_ONCE);
     const matched = await rows<{ entity: MatchedEntity; id: number; meetingId: string }>(
@@ -262,16 +265,13 @@ async function nextOfMeetings(
 
 /** Whether a deal waits that a recorded meeting may be about. */
 export async function areDealsOfMeetingsDue(copy: CopyScope, now: Date): Promise<boolean> {
-  if (!(await isAnyDealDue(copy, now))) return false;
-  const meetings = await nearestMeetings(copy, now);
+  const meetings = (await isAnyDealDue(copy, now)) ? await nearestMeetings(copy, now) : [];
   return (await nextOfMeetings(copy, { mark: now, meetings }, 1)).length > 0;
 }
 
-/** Whether any deal waits, or any of some. By an index's order: else one of a new copy is looked for among all others' deals. */
-export async function isAnyDealDue({ tenantId, copyId, rows }: CopyScope, mark: Date, of = "true"): Promise<boolean> {
-  const sql = `SELECT FROM deal d WHERE ${DUE} AND ${of} ORDER BY d.crm_id LIMIT 1`;
-  return (await rows(sql, [tenantId, copyId, mark])).length > 0;
-}
+/** Whether any deal waits. By an index's order: else one of a new copy is looked for among all others' deals. */
+export const isAnyDealDue = async ({ tenantId, copyId, rows }: CopyScope, mark: Date) =>
+  (await rows(`SELECT FROM deal d WHERE ${DUE} ORDER BY d.crm_id LIMIT 1`, [tenantId, copyId, mark])).length > 0;
 
 /** How many deals wait for their first answer, or for one after a change; counted up to what the tokens carry. */
 export async function countDue({ tenantId, copyId, rows }: CopyScope, mark: Date, tokens: number): Promise<number> {
