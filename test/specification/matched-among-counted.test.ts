@@ -58,6 +58,7 @@ async function readToMatch(scope: TenantScope): Promise<Record<string, number>> 
   const row = {
     id: "00000000-0000-0000-0000-000000000001",
     startsAt: new Date(Date.now() - 10 * HOUR_MS),
+    endsAt: null,
     ownerEmail: "me@seller.example",
     cancelledAt: null,
   };
