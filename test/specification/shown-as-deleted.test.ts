@@ -31,6 +31,7 @@ test.each([
   ["is_archived, for such a deal takes no writes", { is_archived: true }, "RECORD_NOT_FOUND"],
   ["flags that are not set", { status: "open", is_deleted: false, is_archived: null }, "VALUE_REJECTED"],
   ["no flags", {}, "VALUE_REJECTED"],
+  ["flags that make no sense", { status: 7, is_deleted: "maybe", is_archived: {} }, "VALUE_REJECTED"],
 ])(
   "what the CRM rejects on a record that is shown with %s is said of the record, or of the text",
   async (_, flags, code) => {

@@ -284,9 +284,11 @@ export const noteRecord = z
     deleted: note.active_flag === false,
   }));
 
+const flagOrNone = optionalFlag.catch(null);
+
 /** A record of which no more is asked than whether it is there: a list may show what is in the bin (wire fact 5). */
 export const shownRecord = z
-  .object({ id, status: optionalText, is_deleted: optionalFlag, is_archived: optionalFlag })
+  .object({ id, status: optionalText.catch(null), is_deleted: flagOrNone, is_archived: flagOrNone })
   .transform((record) => ({ id: record.id, deleted: isGone(record) }));
 
 /** A note just made: the id is what counts, the rest only where it can be read. */
