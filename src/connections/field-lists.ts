@@ -80,10 +80,8 @@ const LABELS_HOLD_MS = MINUTE_MS;
 export const areLabelsOld = (readAt: Date, now: Date): boolean => msApart(readAt, now) >= LABELS_HOLD_MS;
 
 /** How long a reading of a list, or its failure, answers others too. A refusal of the connection ends with what it speaks of. */
-export const sharedFor =
-  <T extends Outcome<CrmField[], string>>(listMs: number) =>
-  (list: T): number =>
-    list.ok ? listMs : list.code === "CRM_UNAVAILABLE" ? MINUTE_MS : 0;
+export const sharedForMs = (list: Outcome<CrmField[], string>): number =>
+  list.ok ? HOUR_MS : list.code === "CRM_UNAVAILABLE" ? MINUTE_MS : 0;
 
 /** For whom a list is shown, and what pays for its reading. */
 export interface Onlooker {

@@ -8,7 +8,7 @@ import { OAuthError } from "../crm/oauth";
 import type { CrmEntity, CrmField } from "../crm/parsing/fields";
 import type { CopyScope, Database, TenantScope } from "../database/database";
 import { FieldMappingRow } from "../entities/writeback";
-import { type Clock, HOUR_MS, Lately, MINUTE_MS } from "../platform/clock";
+import { type Clock, Lately, MINUTE_MS } from "../platform/clock";
 import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import { inWork, workFields } from "../platform/work";
@@ -23,7 +23,7 @@ import {
   NOT_CONNECTED,
   readConnection,
 } from "./connection";
-import { hasFailedLately, isAskedLately, keepLiveList, type Onlooker, readFieldList, sharedFor } from "./field-lists";
+import { hasFailedLately, isAskedLately, keepLiveList, type Onlooker, readFieldList, sharedForMs } from "./field-lists";
 import { boundOf } from "./visibility";
 
 export type FieldListRefusal = "NOT_CONNECTED" | "NEEDS_REAUTHORIZATION" | "CRM_UNAVAILABLE";
@@ -55,8 +55,7 @@ export const readFieldMappings = ({ tenantId, entities }: TenantScope): Promise<
 
 /** The nominated fields (specification 2.3): at most one an entity, each an existing custom field that can be written. */
 export class FieldMappings {
-  readonly #ofHour = new Lately(sharedFor<FieldList>(HOUR_MS));
-  readonly #ofMinute = new Lately(sharedFor<FieldList>(MINUTE_MS));
+  readonly #lately = new Lately<FieldList>(sharedForMs);
 
   constructor(private readonly parts: FieldMappingParts) {}
 
@@ -71,11 +70,12 @@ export class FieldMappings {
     if (!onlooker) return this.#read(copy, entity, now);
     const isAmple = await onlooker.budget.mayReadFields(tenantId, copy.copyId, now);
     // Processes that each go by what another has read would take turns at reading it.
-    const newest = isAmple ? (await readFieldList(copy, entity))?.readAt : null;
-    const lists = isAmple && onlooker.chooses ? this.#ofMinute : this.#ofHour;
+    const lastRead = isAmple ? (await readFieldList(copy, entity))?.readAt : null;
+    const minuteAgo = new Date(now.getTime() - MINUTE_MS);
+    const newest = isAmple && onlooker.chooses && !(lastRead && lastRead > minuteAgo) ? minuteAgo : lastRead;
     // Others join it: it is not called off with the work that began it.
     const read = (at: Date) => inWork(workFields(), () => this.#read(copy, entity, at));
-    return lists.read(`${tenantId} ${copy.copyId} ${entity}`, now, newest, read);
+    return this.#lately.read(`${tenantId} ${copy.copyId} ${entity}`, now, newest, read);
   }
 
   /** What the list says of the nominated field is kept, and that it did not come. */

@@ -49,6 +49,12 @@ test("an owner's lists are read once a minute, however often they are asked for,
   expect(asked()).toBe(4);
 });
 
+// Seen red: each reading for the one made that for the other old.
+test("owners and members who ask in turns share a reading for a minute", async () => {
+  for (let round = 0; round < 5; round += 1) for (const role of ["owner", "member", "admin"]) await look("DEAL", role);
+  expect(asked()).toBe(1);
+});
+
 test("a list that was read to nominate a field, or by another process, is the owner's at once", async () => {
   await look();
   const key = simulator.control.addCustomField("deal", { name: "Mood", type: "enum", options: ["good"] });
