@@ -127,7 +127,7 @@ export class WriteNoteInput {
   @Field(() => ID, {
     nullable: true,
     description:
-      "A deal, person or organization certainly matched to the meeting; absent: the meeting's deal, or its only person where no deal could be meant; while the CRM is read for the first time, a chosen deal alone.",
+      "A deal, person or organization certainly matched to the meeting; absent: the meeting's deal, or its only person where no deal could be meant; while the CRM's persons or deals are read for the first time, a chosen deal alone.",
   })
   targetId?: string | null;
 
@@ -165,7 +165,7 @@ export class FieldValueInput {
   @Field(() => ID, {
     nullable: true,
     description:
-      "Which certainly matched record of that entity; absent: the only one; while the CRM is read for the first time, a chosen deal alone.",
+      "Which certainly matched record of that entity; absent: the only one; while the CRM's persons or deals are read for the first time, a chosen deal alone.",
   })
   targetId?: string | null;
 

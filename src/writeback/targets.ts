@@ -23,7 +23,7 @@ export interface TargetFacts {
   hasDeals: boolean;
   /** Whether somebody chose a deal, which may be gone from the copy. */
   hasChoice: boolean;
-  /** Whether the CRM was still being read for the first time when the meeting was matched: others may come to be meant. */
+  /** Whether persons or deals were still being read for the first time when the meeting was matched: others may come to be meant. */
   mayChange: boolean;
   /** Whether somebody whom an ambiguous attendee could be takes part in a deal: nobody knows whether that one is meant. */
   ambiguousHaveDeals: boolean;

@@ -1,3 +1,4 @@
+import type { Fault } from "../../simulator";
 import { fieldOf, patches, setMapping, writeFields } from "../support/fields";
 import { askNote, posts, writeNote } from "../support/notes";
 import { connect, dataOf, recordMeeting, syncAgain, syncEnds, until } from "../support/stories";
@@ -17,7 +18,8 @@ const buyer = (name: string) => {
   const person_id = simulator.control.add("person", { name, emails: [{ value: email, primary: true, label: "work" }] });
   return { email, person_id, deal_id: simulator.control.add("deal", { title: name, status: "open", person_id }) };
 };
-const fail = (list: string) => simulator.control.fail({ match: `/api/v2/${list}`, with: { status: 500 } });
+const fail = (list: string, fault: Fault = { status: 500 }) =>
+  simulator.control.fail({ match: new RegExp(`/api/v[12]/${list}$`), with: fault });
 
 interface Read {
   match: { status: string; reason: string; deal: { id: string; crmId: string } | null };
@@ -101,7 +103,8 @@ test("while the deal of an earlier note is still to be read anew, the next note 
 test("a deal besides which others may come takes what names it, or was chosen, and nothing else", async () => {
   const as = { tenant: "half" };
   const { email, person_id, deal_id } = buyer("cleo");
-  const mend = fail("organizations");
+  // They come, and do not end.
+  const mend = fail("deals", { kind: "again" });
   await connect(service, simulator, as);
   expect((await syncEnds(service, as)).state).toBe("FAILED");
   await setMapping(service, "DEAL", fieldOf(simulator, "DEAL", "varchar").field_code, as);
@@ -110,9 +113,7 @@ test("a deal besides which others may come takes what names it, or was chosen, a
   const { match } = await meetingOf(left, as);
   const ONLY = "It is the only deal of the attendees that was open when the meeting began";
   expect(match).toMatchObject({ status: "MATCHED", deal: { crmId: String(deal_id) } });
-  expect(match.reason).toBe(
-    `${ONLY}. The CRM's organizations have not been read to their end yet, so this may change.`,
-  );
+  expect(match.reason).toBe(`${ONLY}. The CRM's deals have not been read to their end yet, so this may change.`);
 
   expect(await askNote(service, { meetingId: left }, as)).toEqual({ ...READING, field: "targetId" });
   const value = { entity: "DEAL" as const, value: "early" };
@@ -136,3 +137,23 @@ test("a deal besides which others may come takes what names it, or was chosen, a
   await writeNote(service, { meetingId: named }, as);
   expect((await askNote(service, { meetingId: left }, as)).message).toContain("Choose it with chooseDeal");
 });
+
+// Seen red: for ever refused, and told to wait until the CRM is read.
+test.each(["users", "organizations"])(
+  "where the CRM refuses its %s, which tell no deal and no person, a note that names nothing goes to the meeting's",
+  async (list) => {
+    const as = { tenant: `without-${list}` };
+    const { email, deal_id } = buyer(`dora-${list}`);
+    const lead = `ed@ed-${list}.example`;
+    const person_id = simulator.control.add("person", {
+      name: "Ed",
+      emails: [{ value: lead, primary: true, label: "work" }],
+    });
+    fail(list, { kind: "forbidden" });
+    await connect(service, simulator, as);
+    expect((await syncEnds(service, as)).state).toBe("FAILED");
+    for (const attendee of [email, lead])
+      await writeNote(service, { meetingId: (await recordMeeting(service, [attendee], {}, as)).id }, as);
+    expect(posts(simulator).map(({ body }) => body)).toMatchObject([{ deal_id }, { person_id }]);
+  },
+);

@@ -64,6 +64,8 @@ export interface ActivityFact {
 /** What tells people, companies and deals: until one of these was read whole, an absence in it is none. */
 export const MATCHED_LISTS = ["USERS", "PERSONS", "ORGANIZATIONS", "DEALS"] as const;
 export type MatchedList = (typeof MATCHED_LISTS)[number];
+/** Until these end, nothing is the only one. The others add to what is known, and a company may refuse them for ever. */
+export const decides = (list: MatchedList): boolean => list === "PERSONS" || list === "DEALS";
 
 /** Rows that belong to no attendee change nothing, so one reading may serve several meetings. */
 export interface CopyFacts {
@@ -172,9 +174,7 @@ export function findCandidates(
     const takingPart = deal.personIds.filter((id) => deciding.certain.has(id)).length + surely.length;
     return [
       {
-        deal,
-        of,
-        standing,
+        ...{ deal, of, standing },
         hasActivity: withActivity.has(deal.crmId),
         attendees: of === "PERSONS" ? takingPart : (comingFrom.get(deal.organizationId ?? 0)?.size ?? 0),
         perhaps: several.length - surely.length,

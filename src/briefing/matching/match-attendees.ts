@@ -1,6 +1,6 @@
 import type { AttendeeSide, MatchStatus, OrganizationRule, PersonRule } from "../../entities/meeting";
 import * as mail from "../../platform/email-address";
-import { type CopyFacts, type DealFact, type DomainFact, type MeetingFact, type PersonFact, standingAt } from "./facts";
+import { type CopyFacts, type DealFact, decides, type MeetingFact, type PersonFact, standingAt } from "./facts";
 
 /**
  * Addresses that makers of notetakers tell their users to invite. Whole domains are not listed: their makers are
@@ -59,7 +59,7 @@ export const FREE_MAIL = "Free mail stands for no company.";
 const ENOUGH_PERSONS = 2;
 
 /** Through the person, else by the domain of the address: that tells of a company to look at, and of no deal. */
-function companyOf(address: string, person: PersonFact | null, domains: readonly DomainFact[]): CompanyMatch {
+function companyOf(address: string, person: PersonFact | null, domains: CopyFacts["domains"]): CompanyMatch {
   if (person?.organizationId != null) {
     return found(person.organizationId, "ORGANIZATION_OF_PERSON", "The person belongs to it in the CRM.");
   }
@@ -177,8 +177,7 @@ function matchBuyer(address: string, { rule, persons }: Holders, { startsAt }: M
   );
   const [only, ...others] = persons.filter(({ crmId }) => onOpenDeal.has(crmId));
   const have = `${persons.length} persons in the CRM have this address${rule === "EMAIL_EXACT" ? "" : APART_FROM}`;
-  const isRead = !facts.unread.some((list) => list === "DEALS" || list === "PERSONS");
-  if (only && others.length === 0 && isRead) {
+  if (only && others.length === 0 && !facts.unread.some(decides)) {
     const reason = `${have}; only this one is on a deal that was open when the meeting began.`;
     return somebody(only, "ONLY_ONE_ON_OPEN_DEAL", reason + shared);
   }

@@ -1,6 +1,6 @@
 import type { DealRule, MatchedEntity } from "../../entities/meeting";
 import { mailboxOf } from "../../platform/email-address";
-import { type CopyFacts, findCandidates, type MatchedList, type MeetingFact } from "./facts";
+import { type CopyFacts, decides, findCandidates, type MatchedList, type MeetingFact } from "./facts";
 import { type AttendeeMatch, type Attending, attendingOf, FREE_MAIL, leadsTo, matchAttendees } from "./match-attendees";
 import { type DealMatch, matchDeal, nobodyKnown, none } from "./match-deal";
 
@@ -23,7 +23,7 @@ interface MatchedId {
 /** All that matching says of a meeting. */
 export interface Match {
   attendees: AttendeeMatch[];
-  /** It may change while lists that tell people, companies and deals are read for the first time. */
+  /** It may change while the lists that decide are read for the first time. */
   deal: DealMatch & { mayChange: boolean };
   /** What the meeting makes readable (decision 0005). */
   readable: MatchedId[];
@@ -48,7 +48,7 @@ export function match(meeting: MeetingFact, facts: CopyFacts, choice: ChoiceFact
   const isOfOthers = choice?.isThere === true && areOthers(choice, who) && !who.some((one) => leadsTo(one, kept));
   const dropsChoice = isOfOthers && unread.length === 0 && !kept?.isUnasked;
   const held = isOfOthers ? inDoubt(byRule, choice) : withChoice(byRule, choice, unread.length > 0);
-  const deal = { ...(dropsChoice ? withoutChoice(byRule, choice) : held), mayChange: unread.length > 0 };
+  const deal = { ...(dropsChoice ? withoutChoice(byRule, choice) : held), mayChange: unread.some(decides) };
   const before = choice?.dealId === deal.dealId ? choice.keptFor : [];
   const about = dealOf(deal.dealId, facts);
   const leaders = who.filter((one) => leadsTo(one, about));

@@ -529,7 +529,7 @@ export type FieldMappingInput = {
 export type WriteNoteInput = {
   /** The global id of a recorded meeting. */
   meetingId: string | number;
-  /** A deal, person or organization certainly matched to the meeting; absent: the meeting's deal, or its only person where no deal could be meant; while the CRM is read for the first time, a chosen deal alone. */
+  /** A deal, person or organization certainly matched to the meeting; absent: the meeting's deal, or its only person where no deal could be meant; while the CRM's persons or deals are read for the first time, a chosen deal alone. */
   targetId?: string | number | null | undefined;
   /** Markdown. At most 60,000 characters. What has more than anybody writes of lines (5,000), links (2,000), marks or cells of a table (10,000), levels (40) or brackets left open is sent as typed, not formatted. */
   content: string;
@@ -551,7 +551,7 @@ export type WriteFieldsInput = {
 export type FieldValueInput = {
   /** Whose nominated field is written. */
   entity: CrmEntity;
-  /** Which certainly matched record of that entity; absent: the only one; while the CRM is read for the first time, a chosen deal alone. */
+  /** Which certainly matched record of that entity; absent: the only one; while the CRM's persons or deals are read for the first time, a chosen deal alone. */
   targetId?: string | number | null | undefined;
   /** As the field's type has it: text, a number, { "value": "1250.50", "currency": "EUR" }, an option's id or label. A number as text is exact. "" clears the field. */
   value: unknown;
