@@ -125,7 +125,7 @@ export class SyncEngine {
   /** @returns false where the run paused before its end */
   async #turn(context: RunContext): Promise<boolean> {
     const { copy } = context;
-    const lists = await readStates(copy);
+    const lists = await readStates(copy, context.clock());
     if (!(await this.#meetings(context, lists))) return false;
     const steps = await stepsOf(context);
     const deals = steps.get("DEALS");

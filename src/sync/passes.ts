@@ -7,7 +7,7 @@ import { SYNC_RESOURCES, type SyncResource } from "../entities/sync-run";
 import type { RunContext } from "./commit";
 import { forgetRejected } from "./failures";
 import { isRemovable, type Unknown } from "./lists";
-import { type PassKind, SLOW, sinceOf } from "./plan";
+import { type PassKind, SLOW, sinceOf, unlessAhead } from "./plan";
 import { type ClaimedRun, COUNTED, countsParameters, type StepChange } from "./runs";
 import type { Write } from "./writers";
 
@@ -81,9 +81,13 @@ export function paidFor<T>(
 }
 
 /** How far each list of a copy has been read. */
-export async function readStates({ tenantId, copyId, typed, rows }: CopyScope): Promise<Map<SyncResource, ListState>> {
+export async function readStates(copy: CopyScope, now: Date): Promise<Map<SyncResource, ListState>> {
+  const { tenantId, copyId, typed, rows } = copy;
   const lists = await typed((orm) => orm.findBy(SyncListRow, { tenantId, copyId }));
   const passes = await typed((orm) => orm.findBy(SyncPassRow, { tenantId, copyId }));
+  // Failing since a time that has not come, none would rest until it has.
+  for (const since of ["failedSince", "inVainSince"] as const)
+    for (const pass of passes) pass[since] = unlessAhead(pass[since], now);
   const rejected = await rows<{ resource: string }>(
     "SELECT DISTINCT resource FROM rejected_record WHERE tenant_id = $1 AND copy_id = $2",
     [tenantId, copyId],

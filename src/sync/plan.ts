@@ -156,8 +156,10 @@ function dueByPace(lists: Lists, resource: ListResource, now: Date, { intervalMs
   return Math.min(after(LONGEST), Math.max(after(LONGEST_NEAR), nextMeetingAt.getTime() - NEAR_MS));
 }
 
-const believed = (noted: Date | null | undefined, now: Date) =>
-  noted && Number.isFinite(ageOf(noted, now)) ? noted.getTime() : 0;
+/** What was noted, unless by a clock far ahead. */
+export const unlessAhead = (noted: Date | null | undefined, now: Date): Date | null =>
+  noted && Number.isFinite(ageOf(noted, now)) ? noted : null;
+const believed = (noted: Date | null | undefined, now: Date) => unlessAhead(noted, now)?.getTime() ?? 0;
 
 /** The lists that a run of the schedule reads now. One that somebody asked for reads all of them. */
 export function dueLists(lists: Lists, now: Date, pace: Pace): ListResource[] {

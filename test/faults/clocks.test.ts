@@ -113,3 +113,23 @@ test("a second walk that a clock far ahead has put off is made all the same", as
   await world.isExact(as);
   expect(await world.database.query("SELECT 1 FROM sync_pass")).toEqual([]);
 });
+
+// Seen red: it was asked for in each run until the time had come since which that clock had noted it to fail.
+test("a list that a clock far ahead has seen fail rests as any other does", async () => {
+  const as = { tenant: "fails" };
+  await world.connect(as);
+  const honest = world.time.ours;
+  const end = world.simulator.control.fail({ match: LISTS.NOTES.path, with: { status: 403 } });
+  world.time.ours = () => new Date(LAST);
+  await world.sync(as);
+  world.time.ours = honest;
+  await world.sync(as);
+  world.passMinutes(60);
+  await world.sync(as);
+  end();
+  const rests = await world.database.query<{ from: Date; until: Date }>(
+    `SELECT failed_since AS "from", rests_until AS "until" FROM sync_pass WHERE failed_since IS NOT NULL`,
+  );
+  expect(rests.map(({ from, until }) => Math.round((until.getTime() - from.getTime()) / 3_600_000))).toEqual([2]);
+  expect(await world.sync(as)).toMatchObject({ state: "SUCCEEDED", gaps: [] });
+});
