@@ -194,7 +194,7 @@ const persons = page.map((id) => personRecord.parse({ id, name: "Ada", emails: [
 const activities = page.map((id) => activityRecord.parse({ id, subject: "Call", type: "call", deal_id: id }));
 
 // Seen red with the rows before and those that are named compared by ANY, and with addresses and participants deleted
-// without a look: 3,000 of each.
+// without a look, and with deals that keep our first mail joined to their update: 3,000 of each.
 test.each<[string, (copy: HeldCopy, now: Date) => Promise<unknown>, string]>([
   ["writes persons", writePersons(persons, 0), DUE],
   ["writes deals", writeDeals(deals(1), 0), DUE],
@@ -204,7 +204,7 @@ test.each<[string, (copy: HeldCopy, now: Date) => Promise<unknown>, string]>([
 ])("a page that %s reads its own rows, however little is known of the tables", async (_what, work, first) => {
   const held = { hasMatchedDeals: true, keepsOut: false };
   const read = await readBy((copy) => work({ ...copy, ...held }, new Date(NOW)), [first]);
-  expect(Object.entries(read).filter(([, rows]) => rows > 4 * PAGE)).toEqual([]);
+  expect(Object.entries(read).filter(([, rows]) => rows > 5 * PAGE)).toEqual([]);
 });
 
 // Seen red with a look that finds none of the deals that are not known.
