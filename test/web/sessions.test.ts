@@ -114,6 +114,24 @@ test("nothing that one person has begun is sent as another who has signed in in 
   expect(posts(simulator)).toHaveLength(0);
 });
 
+// Seen red: the browser asked whether to leave, and who stayed saw another person's page, with what they had typed.
+test("settings that somebody has not saved hold the page for nobody else", async () => {
+  const { service, host } = product;
+  const page = await product.signIn("admin");
+  await connectThroughConsent(page);
+  await syncEnds(service);
+  await page.goto(`${service.url}/quiet/settings`);
+  await page.getByRole("button", { name: "Add days" }).click();
+  await page.getByRole("textbox", { name: "Days" }).fill("33");
+  page.on("dialog", (dialog) => void dialog.dismiss());
+  const tab = await page.context().newPage();
+  await tab.goto(host.url);
+  await tab.getByRole("button", { name: "Max Member" }).click();
+  await tab.getByRole("heading", { level: 1 }).waitFor();
+  await page.getByText("Only an owner or admin of your organization may change this").waitFor();
+  expect(await page.getByRole("textbox", { name: "Days" }).count()).toBe(0);
+});
+
 test("while the service is away the page keeps what it knows and says so; when it is back, it is live again", async () => {
   const page = await product.signIn("admin");
   await connectThroughConsent(page);

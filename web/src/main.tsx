@@ -3,7 +3,7 @@ import { createRoot } from "react-dom/client";
 import { Provider } from "urql";
 import { createApi } from "./api/client";
 import { Liveness, LivenessContext } from "./api/liveness";
-import { Tokens } from "./api/tokens";
+import { handover, Tokens } from "./api/tokens";
 import { App } from "./app";
 import "./ui/theme.css";
 import "./ui/base.css";
@@ -18,7 +18,11 @@ import { takeRedirect } from "./settings/redirect";
 const redirect = takeRedirect(window.location, window.history);
 const tokenUrl = document.querySelector<HTMLMetaElement>('meta[name="token-url"]')?.content ?? "";
 const liveness = new Liveness();
-const api = createApi(new Tokens(tokenUrl, () => window.location.reload()), liveness);
+const reload = () => {
+  handover.isUnderWay = true;
+  window.location.reload();
+};
+const api = createApi(new Tokens(tokenUrl, reload), liveness);
 
 const root = document.getElementById("root");
 if (!root) throw new Error("the page has no root");

@@ -12,6 +12,9 @@ export class NoToken extends Error {
   override readonly name = "NoToken";
 }
 
+/** Whether the page is loaded anew for somebody else: what one person has not saved holds it for no other. */
+export const handover = { isUnderWay: false };
+
 /** Everybody waits for the one that is asked for. */
 const TOKEN_WITHIN_MS = 15_000;
 

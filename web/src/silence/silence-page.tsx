@@ -4,6 +4,7 @@ import { Link } from "wouter";
 import { useChanges } from "../api/changes";
 import { useKept } from "../api/kept";
 import { SetSilenceDocument, SilenceDocument, type SilenceQuery } from "../api/operations.generated";
+import { handover } from "../api/tokens";
 import { announce } from "../ui/announcing";
 import { focusOn } from "../ui/focus";
 import { Freshness, Staleness } from "../ui/freshness";
@@ -102,7 +103,7 @@ function Form({ shown, onSaved }: { shown: SilenceQuery; onSaved(): void }) {
   }, [isChanged, changed]);
   useEffect(() => {
     if (!isChanged) return;
-    const warn = (event: BeforeUnloadEvent) => event.preventDefault();
+    const warn = (event: BeforeUnloadEvent) => handover.isUnderWay || event.preventDefault();
     window.addEventListener("beforeunload", warn);
     return () => window.removeEventListener("beforeunload", warn);
   }, [isChanged]);
