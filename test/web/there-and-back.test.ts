@@ -14,6 +14,37 @@ beforeAll(async () => {
 
 const search = () => new URL(page.url()).search;
 
+/** Such an operation waits on its way to the service. @returns lets it go */
+async function holding(on: Page, operation: string): Promise<() => void> {
+  let release = () => {};
+  const held = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  await on.route("**/graphql", async (route) => {
+    if (route.request().postData()?.includes(operation)) await held;
+    await route.continue();
+  });
+  return release;
+}
+
+// Seen red: the settings, and not a word of what had become of the connection.
+test("who does not wait for what became of the connection reads it when they come back", async () => {
+  const other = await product.signIn("admin");
+  const answer = await holding(other, "mutation Connect");
+  await other.getByRole("button", { name: "Connect Pipedrive" }).click();
+  await other.getByRole("button", { name: "Cancel" }).click();
+  await other.getByText("The authorization is being checked.").waitFor();
+  await other.getByRole("link", { name: "Meetings" }).click();
+  await other.getByRole("heading", { level: 1, name: "Meetings" }).waitFor();
+  const answered = other.waitForResponse((one) => one.request().postData()?.includes("mutation Connect") ?? false);
+  answer();
+  await (await answered).finished();
+  await other.evaluate("new Promise((done) => setTimeout(done))");
+  await other.getByRole("link", { name: "CRM connection", exact: true }).click();
+  await other.getByRole("heading", { name: "The CRM was not connected" }).waitFor();
+  await other.context().close();
+});
+
 // Seen red: the address changed, and the page went on saying that the CRM was not connected.
 test("who has read why the CRM was not connected may go anywhere, and comes back to the settings", async () => {
   const late = await product.signIn("admin");
@@ -53,14 +84,7 @@ test("settings that were not saved are there when one comes back to them, and le
 // Seen red: the numbers of the settings before stood there, with Save beside them.
 test("a preview of other settings is not shown as one of these", async () => {
   await page.getByText(/would become quiet/).waitFor();
-  let answer = () => {};
-  const held = new Promise<void>((resolve) => {
-    answer = resolve;
-  });
-  await page.route("**/graphql", async (route) => {
-    if (route.request().postData()?.includes("query SilencePreview")) await held;
-    await route.continue();
-  });
+  const answer = await holding(page, "query SilencePreview");
   await page.getByRole("textbox", { name: "Days" }).fill("3000");
   await page.getByText("Looking …").waitFor();
   expect(await page.getByText(/would become quiet/).count()).toBe(0);

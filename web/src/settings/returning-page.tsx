@@ -23,7 +23,6 @@ export function ReturningPage({ redirect, onConnected, onRefused, onGiveUp }: Re
   const send = useCallback(async () => {
     const answer = await connect({ input: redirect });
     if (answer.data && "connection" in answer.data.connect) onConnected();
-    else tell();
   }, [connect, redirect, onConnected]);
   useEffect(() => {
     if (sent.current) return;
@@ -32,6 +31,10 @@ export function ReturningPage({ redirect, onConnected, onRefused, onGiveUp }: Re
   }, [send]);
 
   const refusal = data && "message" in data.connect ? data.connect : null;
+  const isTold = Boolean(refusal ?? error);
+  useEffect(() => {
+    if (isTold) tell();
+  }, [isTold]);
   return (
     <div className="stack">
       <PageHead title="CRM connection" above={<span className="muted">Settings</span>} />
