@@ -109,6 +109,32 @@ test("a name is no key of an activity type, and says so before it is saved", asy
   ]);
 });
 
+// Seen red: "Other settings have been saved meanwhile", which were their own, and what they typed could not be saved.
+test("who goes elsewhere while their settings are saved may change them again", async () => {
+  const days = page.getByRole("textbox", { name: "Days" });
+  await days.fill("34");
+  const answer = await holding(page, "mutation SetSilence");
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByRole("link", { name: "Quiet deals", exact: true }).first().click();
+  await page.getByRole("heading", { level: 1, name: "Quiet deals" }).waitFor();
+  answer();
+  await until("they are saved", async () => {
+    const [stored] = await product.database.query<{ days: string }>(
+      "SELECT thresholds #>> '{0,days}' AS days FROM quiet_settings",
+    );
+    return stored?.days === "34";
+  });
+  await page.goBack();
+  await page.getByText("Nothing is changed.").waitFor();
+  expect(await days.inputValue()).toBe("34");
+  await days.fill("35");
+  await page.getByText(/would become quiet/).waitFor();
+  expect(await page.getByText("Other settings have been saved meanwhile").count()).toBe(0);
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByRole("status").filter({ hasText: "The settings are saved." }).waitFor();
+  await page.unrouteAll({ behavior: "wait" });
+});
+
 // Seen red: the choice went back to the first one at once, and the board was asked for in that.
 test("the currency of a least value may be chosen before the value", async () => {
   await page.goto(`${product.service.url}/quiet?verdict=GHOSTED,QUIET,COOLING,UNKNOWN&order=VALUE_DESC`);

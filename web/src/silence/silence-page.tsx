@@ -129,7 +129,8 @@ function Form({ shown, onSaved }: { shown: SilenceQuery; onSaved(): void }) {
   };
   const wish = (part: Partial<Draft>) => {
     setSaved(false);
-    change({ ...draft, ...part });
+    // What says the same as what is stored is begun from that, whoever stored it.
+    change({ ...draft, ...(!isChanged && { version: settings.version }), ...part });
   };
   return (
     <div className="columns">
