@@ -2,7 +2,7 @@ import type { Page } from "playwright-core";
 import { until } from "../support/stories";
 import { useStarted } from "../support/world";
 import { startProduct } from "./support/product";
-import { connectThroughConsent, recordPastMeetings, state } from "./support/steps";
+import { answerWith, connectThroughConsent, recordPastMeetings, state } from "./support/steps";
 
 /** What holds of what somebody has typed or been told, when they go elsewhere and come back. */
 
@@ -92,6 +92,23 @@ test("a preview of other settings is not shown as one of these", async () => {
   await page.getByText(/^0 deals would become quiet/).waitFor();
   await page.getByRole("region", { name: "Would stop being quiet" }).getByRole("listitem").first().waitFor();
   expect(await page.getByRole("region", { name: "Would become quiet" }).count()).toBe(0);
+  await page.unrouteAll({ behavior: "wait" });
+});
+
+// Seen red: it stood among those that would stop being quiet.
+test("a deal whose snooze other settings would end is said to become quiet", async () => {
+  const snooze = { __typename: "Snooze", until: new Date(Date.now() + 86_400_000).toISOString() };
+  interface Answer {
+    data: { previewQuietSettings: { deals: object[] } };
+  }
+  await answerWith(page, "query SilencePreview", ({ data: { previewQuietSettings: found } }: Answer) => {
+    const deals = found.deals.slice(0, 1).map((deal) => ({ ...deal, snooze }));
+    return { data: { previewQuietSettings: { ...found, becomeQuiet: 1, stopBeingQuiet: 0, deals } } };
+  });
+  await page.getByRole("textbox", { name: "Days" }).fill("3001");
+  await page.getByText(/^1 deal would become quiet/).waitFor();
+  expect(await page.getByRole("region", { name: /^Would/ }).all()).toHaveLength(1);
+  await page.getByRole("region", { name: "Would become quiet" }).waitFor();
   await page.unrouteAll({ behavior: "wait" });
 });
 

@@ -1091,7 +1091,7 @@ export type SilencePreviewQueryVariables = Exact<{
 
 
 export type SilencePreviewQuery = { previewQuietSettings:
-    | { becomeQuiet: number, stopBeingQuiet: number, deals: Array<{ id: string, title: string, value: { amount: string, currency: string } | null, quiet: { verdict: QuietVerdict } }> }
+    | { becomeQuiet: number, stopBeingQuiet: number, deals: Array<{ id: string, title: string, value: { amount: string, currency: string } | null, quiet: { verdict: QuietVerdict }, snooze: { until: string } | null }> }
     | { code: RefusalCode, message: string }
    };
 
@@ -2132,6 +2132,9 @@ export const SilencePreviewDocument = gql`
         }
         quiet {
           verdict
+        }
+        snooze {
+          until
         }
       }
     }

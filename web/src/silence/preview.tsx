@@ -44,8 +44,9 @@ export function Preview({ draft }: { draft: Draft }) {
 
 type Previewed = Extract<SilencePreviewQuery["previewQuietSettings"], { deals: unknown }>["deals"][number];
 
-/** A deal that would change, and is quiet by what holds now, would stop. */
-const isQuiet = ({ quiet: { verdict } }: Previewed) => verdict === "QUIET" || verdict === "GHOSTED";
+/** A deal that would change, and is on the board by what holds now, would stop; a snooze may be what ends. */
+const isQuiet = ({ quiet: { verdict }, snooze }: Previewed) =>
+  snooze === null && (verdict === "QUIET" || verdict === "GHOSTED");
 
 function Deals({ title, deals }: { title: string; deals: readonly Previewed[] }) {
   if (deals.length === 0) return null;
