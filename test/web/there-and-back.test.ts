@@ -2,7 +2,7 @@ import type { Page } from "playwright-core";
 import { until } from "../support/stories";
 import { useStarted } from "../support/world";
 import { startProduct } from "./support/product";
-import { answerWith, connectThroughConsent, recordPastMeetings, state } from "./support/steps";
+import { answerWith, connectThroughConsent, disconnected, recordPastMeetings, state } from "./support/steps";
 
 /** What holds of what somebody has typed or been told, when they go elsewhere and come back. */
 
@@ -189,4 +189,14 @@ test("only a field that is in sight is nominated", async () => {
   await page.getByRole("radio", { name: "Segment One of several options" }).check();
   expect(await use.isDisabled()).toBe(false);
   await page.getByRole("button", { name: "Cancel" }).click();
+});
+
+// Seen red: it stood there as what holds, with no button to be rid of it.
+test("what was typed is not shown as what holds where it cannot be saved any more", async () => {
+  await page.goto(`${product.service.url}/quiet/settings`);
+  const days = page.getByRole("textbox", { name: "Days" });
+  await days.fill("36");
+  await disconnected(product);
+  await page.getByText("No CRM is connected, so no deal is judged").waitFor();
+  expect(await days.inputValue()).toBe("35");
 });

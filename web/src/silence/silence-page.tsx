@@ -90,17 +90,19 @@ function Form({ shown, onSaved }: { shown: SilenceQuery; onSaved(): void }) {
   const saved = draftOf(settings);
   const [changed, change] = useState(unsaved.draft);
   const [isSaved, setSaved] = useState(false);
-  const draft = changed ?? saved;
   const [{ fetching, data, error }, set] = useMutation(SetSilenceDocument);
   const refusal = data && "message" in data.setQuietSettings ? data.setQuietSettings : null;
   const isAdmin = viewer.role !== "MEMBER";
   const isRead = connection.state !== "NOT_CONNECTED" && connection.sync.lastSuccessAt !== null;
+  const mayChange = isAdmin && isRead;
+  // What is typed is not what holds, for whoever may not save it any more.
+  const draft = (mayChange && changed) || saved;
   const isChanged = JSON.stringify(inputOf(draft)) !== JSON.stringify(inputOf(saved));
   // Two admins, two windows, or a draft that was begun before the first answer came.
   const isOvertaken = isChanged && !fetching && draft.version !== settings.version;
   useEffect(() => {
-    unsaved.draft = isChanged ? changed : null;
-  }, [isChanged, changed]);
+    if (mayChange) unsaved.draft = isChanged ? changed : null;
+  }, [mayChange, isChanged, changed]);
   useEffect(() => {
     if (!isChanged) return;
     const warn = (event: BeforeUnloadEvent) => handover.isUnderWay || event.preventDefault();
@@ -134,7 +136,7 @@ function Form({ shown, onSaved }: { shown: SilenceQuery; onSaved(): void }) {
   };
   return (
     <div className="columns">
-      <fieldset className="stack plain-set" disabled={!isAdmin || !isRead}>
+      <fieldset className="stack plain-set" disabled={!mayChange}>
         <legend className="visually-hidden">Settings of silence</legend>
         {!isAdmin && (
           <Notice tone="info" title="Only an owner or admin of your organization may change this">
@@ -152,7 +154,7 @@ function Form({ shown, onSaved }: { shown: SilenceQuery; onSaved(): void }) {
         <ActivityTypes draft={draft} onWish={wish} />
       </fieldset>
       <aside ref={effect} className="stack" aria-label="What the change would do">
-        {isAdmin && isRead && (
+        {mayChange && (
           <Card title="What the change would do">
             {isSaved && !isChanged && <Notice tone="ok" title={SAVED} />}
             {isChanged && isSound(draft) && <Preview draft={draft} />}
