@@ -98,7 +98,7 @@ function Threshold({ line, fault, pipelines, isAdded, onChange, onRemove }: Thre
           inputMode="numeric"
           value={days}
           aria-invalid={fault !== null}
-          aria-describedby={`${id}-fault`}
+          aria-describedby={`${id}-fault ${id}-hint`}
           onChange={({ target }) => onChange({ days: target.value })}
         />
       </div>
@@ -110,8 +110,8 @@ function Threshold({ line, fault, pipelines, isAdded, onChange, onRemove }: Thre
         {fault}
       </span>
       {code === "NO_RECENT_ACTIVITY" && (
-        <span className="small muted">
-          In place of the days after which the CRM says that deals rot in their stages.
+        <span id={`${id}-hint`} className="small muted">
+          Also in place of the days after which deals rot in their stage, where the CRM has any.
         </span>
       )}
     </div>
