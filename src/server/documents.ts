@@ -29,7 +29,7 @@ export interface Operation {
   document: DocumentNode;
   operation: OperationDefinitionNode;
   operationName: string | undefined;
-  /** Of those that were sent, as they were, the ones that it declares. */
+  /** Those that it declares, as they were sent; of the others their defaults. */
   variables: Record<string, unknown>;
   size: OperationSize;
 }
