@@ -37,9 +37,9 @@ export async function enqueueJob<Payload extends { tenantId: number }>(
   await rows(ENQUEUE, [name, JSON.stringify(payload.parse(ids)), `${name}:${subjectOf(ids)}`, waitMs]);
 }
 
-/** By PostgreSQL's clock alone, which the queue goes by: what one that was a year ahead has put off would wait for a year. */
+/** By PostgreSQL's clock alone, which the queue goes by: what one a year ahead has put off would wait for a year. From now on, not from when its transaction began. */
 const ENQUEUE = `
-  SELECT graphile_worker.add_job($1, $2::json, job_key => $3, run_at => now() + $4::float8 * interval '1 millisecond') FROM (
+  SELECT graphile_worker.add_job($1, $2::json, job_key => $3, run_at => clock_timestamp() + $4::float8 * interval '1 millisecond') FROM (
     SELECT count(*) FROM graphile_worker.complete_jobs(ARRAY (
       SELECT j.id FROM graphile_worker.jobs j WHERE j.key = $3 AND j.locked_at IS NULL AND j.attempts >= j.max_attempts))) gone`;
 

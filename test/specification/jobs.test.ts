@@ -109,6 +109,20 @@ test.each([-120_000, 3_600_000])("a job waits as long as it is to by a clock tha
   expect(job?.waits).toBeLessThan(70);
 });
 
+// Seen red: it was due by so much earlier as its transaction had begun before, found nothing to do yet, and planned itself a minute on.
+test("a job waits from when it is enqueued, however long the transaction has waited before", async () => {
+  const tenantId = await database.tenantId("acme");
+  const enqueuedAt = await new Database(database.dataSource).tenant(tenantId).transaction(async (scope) => {
+    await scope.rows("SELECT pg_sleep(0.3)");
+    const [now] = await scope.rows<{ at: Date }>("SELECT clock_timestamp() AS at", [], { at: "instant" });
+    await enqueueJob(scope, THING, { tenantId, thingId: "held up" }, 60_000);
+    return now?.at.getTime() ?? 0;
+  });
+  const runAt = "SELECT run_at FROM graphile_worker.jobs WHERE key = 'look_at_thing:held up'";
+  const [job] = await database.query<{ run_at: Date }>(runAt);
+  expect(job?.run_at.getTime()).toBeGreaterThanOrEqual(enqueuedAt + 60_000);
+});
+
 // Seen red: it counted as given up for ever, and the doctor told of an error that no log had.
 test("a job whose worker was killed, and that another took up, is not one that was given up", async () => {
   const db = new Database(database.dataSource);
