@@ -164,7 +164,7 @@ async function note(
   { tenantId, copyId, rows }: CopyScope,
   before: Rematch | null,
   now: Rematch | null,
-  over: Rematch | null = null,
+  over: Record<"isWhole", boolean | null> & Pick<Rematch, "runs"> = { isWhole: null, runs: [] },
 ): Promise<boolean> {
   const noted = await rows(
     `WITH noted AS (
@@ -173,22 +173,23 @@ async function note(
      ), done AS (
        UPDATE sync_run SET rematched = true WHERE tenant_id = $1 AND id = ANY ($6::uuid[]) AND EXISTS (SELECT 1 FROM noted))
      SELECT noted FROM noted`,
-    [tenantId, copyId, before, now, over?.isWhole ?? null, over?.runs ?? []],
+    [tenantId, copyId, before, now, over.isWhole, over.runs],
   );
   return noted.length > 0;
 }
 
-/** Where it failed for a meeting, the next run's end begins anew. */
+/** Where it failed for a meeting, the next run's end begins anew: one run stays for that, of those that changed most. */
 const finish = (scope: CopyScope, noted: Rematch | null, way: Rematch) =>
   scope.transaction(async (inner) => {
     const copy = { ...inner, copyId: scope.copyId };
-    const isOurs = await note(copy, noted, null, way.failed === 0 ? way : null);
+    const isOurs = await note(copy, noted, null, way.failed === 0 ? way : { isWhole: null, runs: way.runs.slice(1) });
     if (isOurs && way.since === null) await notify(copy, CONNECTION_CHANGED);
     return isOurs;
   });
 
 /** SQL: a run that has ended since the last time. A failed one counts as well, it may have written pages. */
 const IS_DUE = "r.tenant_id = $1 AND r.copy_id = $2 AND r.finished_at IS NOT NULL AND NOT r.rematched";
+const TOOK = "(s.removed > 0 AND s.resource = ANY ($4) OR r.removed_beside > 0)";
 
 const endedSince = ({ runs }: Rematch, { tenantId, copyId, rows }: CopyScope) =>
   rows(`SELECT 1 FROM sync_run r WHERE ${IS_DUE} AND r.id <> ALL ($3::uuid[]) LIMIT 1`, [tenantId, copyId, runs]);
@@ -198,11 +199,11 @@ interface Due extends Pick<Rematch, "runs" | "isWhole" | "isLess">, Record<"isCh
   isFreshAgain: boolean;
 }
 
-/** null: no run is due. */
+/** null: no run is due. A run comes once for each of its steps, the one that took most away first. */
 async function whatIsDue({ tenantId, rows }: TenantScope, copy: SyncedCopyRow): Promise<Due | null> {
   const [ended] = await rows<{ runs: string[] | null } & Omit<Due, "runs" | "isOfAll">>(
-    `SELECT array_agg(DISTINCT r.id::text) AS runs, coalesce(bool_or(s.written + s.removed > 0 OR r.written_beside + r.removed_beside > 0), false) AS "isChanged",
-       coalesce(bool_or(s.removed > 0 AND s.resource = ANY ($4) OR r.removed_beside > 0), false) AS "isLess", (
+    `SELECT array_agg(r.id::text ORDER BY ${TOOK} DESC NULLS LAST, coalesce(s.written + s.removed, 0) + r.written_beside DESC) AS runs, coalesce(bool_or(s.written + s.removed > 0 OR r.written_beside + r.removed_beside > 0), false) AS "isChanged",
+       coalesce(bool_or(${TOOK}), false) AS "isLess", (
        SELECT count(*) = cardinality($4::text[]) FROM sync_list l WHERE l.tenant_id = $1 AND l.copy_id = $2
          AND l.resource = ANY ($4) AND l.watermark IS NOT NULL) AS "isWhole",
        coalesce(max(r.finished_at) FILTER (WHERE r.state = 'SUCCEEDED') - make_interval(hours => $5) > (
@@ -214,5 +215,5 @@ async function whatIsDue({ tenantId, rows }: TenantScope, copy: SyncedCopyRow): 
   );
   if (!ended?.runs) return null;
   const isOfAll = copy.matchedAsWhole === null || (ended.isWhole && !copy.matchedAsWhole);
-  return { ...ended, runs: ended.runs, isOfAll, isChanged: isOfAll || ended.isChanged };
+  return { ...ended, runs: [...new Set(ended.runs)], isOfAll, isChanged: isOfAll || ended.isChanged };
 }

@@ -242,6 +242,10 @@ describe("a way through many meetings", () => {
     }
     await database.query("ALTER TABLE meeting_match DROP CONSTRAINT refused");
     expect([turns, await stands()]).toEqual([8, { rematch: null, way: null, isOver: false }]);
+    // Seen red: each that had ended since it first failed, thousands after months.
+    const left = `SELECT s.removed FROM sync_run r JOIN sync_step s ON s.tenant_id = r.tenant_id AND s.run_id = r.id
+      WHERE r.tenant_id = $1 AND NOT r.rematched AND s.resource = 'DEALS'`;
+    expect(await database.query(left, [actor.tenantId])).toEqual([{ removed: 1 }]);
     expect(await rematching(0, () => 0)).toBe(false);
     expect(await stands()).toMatchObject({ isOver: true });
   });
