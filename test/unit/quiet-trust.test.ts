@@ -166,6 +166,7 @@ test("a reason says since when, by which threshold, in words that name the conta
     {
       code: "NO_RECENT_ACTIVITY",
       since: new Date(days(15)),
+      sinceDay: null,
       thresholdDays: 14,
       message:
         "The last known contact, an e-mail that was logged, was 15 days ago; from 14 days on a deal counts as quiet.",
@@ -174,6 +175,7 @@ test("a reason says since when, by which threshold, in words that name the conta
     {
       code: "GHOSTED",
       since: new Date(days(16)),
+      sinceDay: null,
       thresholdDays: 7,
       message:
         "The buyer's last known word, a mail from the buyer, was 16 days ago, and no answer is known to our last, an e-mail that was logged 15 days ago.",
@@ -185,6 +187,7 @@ test("a reason says since when, by which threshold, in words that name the conta
     {
       code: "NO_NEXT_STEP",
       since: new Date(days(15)),
+      sinceDay: null,
       thresholdDays: 3,
       message: "No next step is planned, and the last known contact, an e-mail that was logged, was 15 days ago.",
       evidence: [{ type: "Activity", crmId: 8 }],
@@ -217,6 +220,7 @@ test("a close date that was moved later is told with the day of the first move, 
   expect(twice).toEqual({
     code: "CLOSE_DATE_PUSHED",
     since: new Date(days(40)),
+    sinceDay: null,
     thresholdDays: null,
     message: "The expected close date was moved later 3 times since 2026-08-23, as seen by the syncs since 2026-03-16.",
     evidence: [{ type: "Deal", crmId: 1 }],
