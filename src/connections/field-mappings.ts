@@ -71,8 +71,8 @@ export class FieldMappings {
     const isAmple = await onlooker.budget.mayReadFields(tenantId, copy.copyId, now);
     // Processes that each go by what another has read would take turns at reading it.
     const lastRead = isAmple ? (await readFieldList(copy, entity))?.readAt : null;
-    const minuteAgo = new Date(now.getTime() - MINUTE_MS);
-    const newest = isAmple && onlooker.chooses && !(lastRead && lastRead > minuteAgo) ? minuteAgo : lastRead;
+    const holdsFrom = isAmple && onlooker.chooses ? now.getTime() - MINUTE_MS : 0;
+    const newest = new Date(Math.max(holdsFrom, lastRead?.getTime() ?? 0));
     // Others join it: it is not called off with the work that began it.
     const read = (at: Date) => inWork(workFields(), () => this.#read(copy, entity, at));
     return this.#lately.read(`${tenantId} ${copy.copyId} ${entity}`, now, newest, read);

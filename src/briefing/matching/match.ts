@@ -185,13 +185,13 @@ export const NOT_CONNECTED = "No CRM is connected. The meeting is matched when o
 
 const ALL_OF = new Intl.ListFormat("en-GB");
 const notReadYet = (lists: readonly MatchedList[]) => `The CRM's ${ALL_OF.format(lists).toLowerCase()} ${UNREAD}`;
-const mayChange = (unread: readonly MatchedList[]) => `${notReadYet(unread)}, so this may change.`;
+const untilRead = (unread: readonly MatchedList[]) => `${notReadYet(unread)}, so this may change.`;
 
 function pendingAttendee(attendee: AttendeeMatch, unread: readonly MatchedList[]): AttendeeMatch {
   if (unread.length === 0) return attendee;
   const { status, reason } = attendee;
   const isOpen = status === "AMBIGUOUS" || (status === "MATCHED" && unread.includes("PERSONS"));
-  const said = isOpen ? { ...attendee, reason: `${reason} ${mayChange(unread)}` } : attendee;
+  const said = isOpen ? { ...attendee, reason: `${reason} ${untilRead(unread)}` } : attendee;
   return pendingFor(said, `${notReadYet(unread)}; it is looked up again then.`);
 }
 
@@ -212,5 +212,5 @@ function pendingDeal(deal: DealMatch, unread: readonly MatchedList[]): DealMatch
   if (unread.length === 0) return deal;
   return deal.status === "NONE"
     ? { ...deal, status: "PENDING", reason: `${notReadYet(unread)}; the meeting is matched again then.` }
-    : { ...deal, reason: `${deal.reason} ${mayChange(unread)}` };
+    : { ...deal, reason: `${deal.reason} ${untilRead(unread)}` };
 }

@@ -1,4 +1,5 @@
-import { useEffect, useState } from "react";
+import { useState } from "react";
+import { useWarning } from "../ui/use-warning";
 import { type Draft, dropDraft, keepDraft, keptDraft } from "./drafts";
 import type { Target } from "./targets";
 
@@ -36,14 +37,4 @@ export function useDraft(slot: string, sent?: Draft | null): DraftText {
       setKept(true);
     },
   };
-}
-
-/** The browser asks before the page is left. */
-function useWarning(isDue: boolean): void {
-  useEffect(() => {
-    if (!isDue) return;
-    const warn = (event: BeforeUnloadEvent) => event.preventDefault();
-    window.addEventListener("beforeunload", warn);
-    return () => window.removeEventListener("beforeunload", warn);
-  }, [isDue]);
 }

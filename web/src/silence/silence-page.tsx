@@ -4,13 +4,13 @@ import { Link } from "wouter";
 import { useChanges } from "../api/changes";
 import { useKept } from "../api/kept";
 import { SetSilenceDocument, SilenceDocument, type SilenceQuery } from "../api/operations.generated";
-import { handover } from "../api/tokens";
 import { announce } from "../ui/announcing";
 import { focusOn } from "../ui/focus";
 import { Freshness, Staleness } from "../ui/freshness";
 import { PageHead } from "../ui/page";
 import { Button, Card, Loading, Notice } from "../ui/parts";
 import { Problem } from "../ui/problem";
+import { useWarning } from "../ui/use-warning";
 import { counted, number } from "../ui/words";
 import { type Draft, draftOf, inputOf, isSound, unsaved } from "./draft";
 import { Preview } from "./preview";
@@ -103,12 +103,7 @@ function Form({ shown, onSaved }: { shown: SilenceQuery; onSaved(): void }) {
   useEffect(() => {
     if (mayChange) unsaved.draft = isChanged ? changed : null;
   }, [mayChange, isChanged, changed]);
-  useEffect(() => {
-    if (!isChanged) return;
-    const warn = (event: BeforeUnloadEvent) => handover.isUnderWay || event.preventDefault();
-    window.addEventListener("beforeunload", warn);
-    return () => window.removeEventListener("beforeunload", warn);
-  }, [isChanged]);
+  useWarning(isChanged);
   const save = async () => {
     const { data: answer } = await set({ input: { ...inputOf(draft), version: draft.version } });
     if (!answer) return;
