@@ -22,7 +22,7 @@ const MINUTE_MS = 60_000;
  * `Acme: www.acme.de` an organization's website; `user Anna = anna@seller.de` a CRM user;
  * `D1 of Ada Bob owner Anna for Acme opened -10 won -3 worth 9` a deal, in days from the meeting; `closed -3` where the CRM
  * has that time alone, `closed` where it has none, `open` one that was taken up again, `unasked` whose participants were not read;
- * `activity D1 Ada +10` in minutes from its start; `chosen D1`, `chosen D9 gone`, `written D1 for ada@acme.de` who led to it; `cancelled`;
+ * `activity D1 Ada +10` in minutes from its start; `chosen D1`, `chosen D9 gone`, `written D1 for ada@acme.de` who led to it, or both; `cancelled`;
  * `reading PERSONS DEALS` while these are read for the first time.
  */
 export interface World {
@@ -66,7 +66,8 @@ export function world(text: string, attendees: string, owner = "anna@seller.de")
       facts.users.push({ crmId: idOf(second), mailbox: mailboxIn(statement.split("=")[1] ?? "") ?? "" });
     else if (first === "reading") unread = statement.split(/\s+/).slice(1) as MatchedList[];
     else if (first === "chosen" || first === "written") {
-      const keptFor = third === "for" ? [mailboxIn(fourth) ?? ""] : [];
+      const [, leader] = statement.split(" for ");
+      const keptFor = leader ? [mailboxIn(leader) ?? ""] : [];
       choice = {
         dealId: idOf(second),
         isThere: third !== "gone",

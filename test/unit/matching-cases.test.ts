@@ -198,6 +198,7 @@ test.each([
   ["opened 14 days after", `${TWO}; D1 of Ada opened 14`, BOTH, "D1 ONLY_CANDIDATE"],
   ["opened later than that", `${TWO}; D1 of Ada opened 14.01`, BOTH, "none"],
   ["won 14 days before", `${TWO}; D1 of Ada won -14`, BOTH, "D1 ONLY_CANDIDATE"],
+  ["closed as it began is closed", `${TWO}; D1 of Ada won 0; D2 of Ada`, BOTH, "D2 OPEN_BEFORE_CLOSED"],
   ["lost earlier than that", `${TWO}; D1 of Ada lost -14.01`, BOTH, "none"],
   ["closed after the meeting", `${TWO}; D1 of Ada won 3`, BOTH, "D1 ONLY_CANDIDATE"],
   ["lost long ago, taken up and won lately", `${TWO}; D1 of Ada lost -90 won -2`, BOTH, "D1 ONLY_CANDIDATE"],
@@ -316,6 +317,13 @@ test.each([
   ],
   ["a company known by a role address only", "Eve = info@acme.de (Acme); D1 for Acme", "info@acme.de", "choose D1"],
   ["two persons for one shared address", `${INFO}; D1 of Eve; D2 of Fay`, "info@acme.de", "choose D1 D2"],
+  [
+    "who is certain is not counted once more as one of two",
+    `${TWO}; Eve = eve@acme.de, e@acme.de; Fay = eve@acme.de; D1 of Eve Fay; D2 of Bob`,
+    "eve@acme.de; e@acme.de; bob@acme.de",
+    "choose D1 D2",
+  ],
+  ["a person's and the company's, opened after", `${TWO}; D1 of Ada for Acme opened 3`, BOTH, "D1 ONLY_CANDIDATE"],
 ])("%s", (_why, crm, attendees, answer) => {
   expect(dealInWords(world(crm, attendees))).toBe(answer);
 });

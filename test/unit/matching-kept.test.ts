@@ -1,4 +1,4 @@
-import { BOTH, dealInWords, OTHER, TWO, world } from "../support/matching-world";
+import { BOTH, dealInWords, matchIn, OTHER, TWO, world } from "../support/matching-world";
 
 // Which deal a meeting is about that is kept: why, what the CRM holds, who attends, the answer.
 test.each([
@@ -44,4 +44,25 @@ test.each([
   ],
 ])("%s", (_why, crm, attendees, answer) => {
   expect(dealInWords(world(crm, attendees))).toBe(answer);
+});
+
+// Seen red: a deal that is out of sight was no deal of those who attend, so that the choice was given up for good.
+test("a choice outlasts that its deal is out of sight, whoever attends by then", () => {
+  const { deal, dropsChoice } = matchIn(world(`${TWO}; D1 of Ada; chosen D2 gone for ${OTHER}`, BOTH));
+  expect([deal.status, dropsChoice]).toEqual(["NEEDS_CHOICE", false]);
+});
+
+// Why a deal is kept, what the CRM holds, who attends, for whom it is kept. Seen red: for our own people as well, who attend
+// always; for nobody, where no buyer is left: whoever comes next would have had the deal of others.
+test.each([
+  ["who leads to it", `${TWO}; D1 of Ada`, BOTH, ["ada@acme.de"]],
+  [
+    "all buyers where nobody leads to it, and none of ours",
+    `${TWO}; D2 of Zoe; chosen D2`,
+    BOTH,
+    ["ada@acme.de", "bob@acme.de"],
+  ],
+  ["those before, while only ours attend", `${TWO}; D2 of Zoe; chosen D2 for ${OTHER}`, "anna@seller.de", [OTHER]],
+])("a deal is kept for %s", (_why, crm, attendees, people) => {
+  expect(matchIn(world(crm, attendees)).keptFor).toEqual(people);
 });
