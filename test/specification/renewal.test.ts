@@ -1,5 +1,7 @@
 import type { Fault } from "../../simulator";
 import { RenewalHeldUpError } from "../../src/connections/renewal";
+import { CrmStoppedError } from "../../src/crm/errors";
+import { CrmHttp } from "../../src/crm/http";
 import { NEEDS_REAUTHORIZATION, REVOKED, refusal, UNCONFIRMED, useRenewals, WORKS } from "../support/renewals";
 import { startTokens } from "../support/tokens";
 
@@ -203,6 +205,24 @@ test.each<[what: string, before: Fault[], reason: object]>([
   on.simulator.control.revoke(on.userId);
   await expect(acme.source.current()).rejects.toMatchObject(NEEDS_REAUTHORIZATION);
   expect(await on.shown(acme)).toEqual(expected);
+});
+
+// Seen red: the stop took the doubt away, and an admin was told that somebody had withdrawn the access in the CRM.
+test("a stop between a lost renewal and the next one leaves the doubt", async () => {
+  const acme = await on.connected();
+  on.later(HOUR);
+  const end = on.fail({ kind: "lostAfter" });
+  await expect(acme.source.current()).rejects.toMatchObject({ code: "UNKNOWN" });
+  end();
+  const isStopped = new CrmHttp(undefined, undefined, async () => {
+    throw new CrmStoppedError("an incident");
+  });
+  const stopped = await startTokens(on.config, () => ({ clock: on.clock }), isStopped);
+  const renewal = stopped.tokens.of(acme.tenantId, acme.copyId).current();
+  await expect(renewal).rejects.toMatchObject({ cause: { reason: "an incident" } });
+  await stopped.close();
+  await expect(acme.source.current()).rejects.toMatchObject(NEEDS_REAUTHORIZATION);
+  expect(await on.shown(acme)).toEqual(UNCONFIRMED);
 });
 
 test("a renewal that succeeds after a lost one leaves no doubt behind", async () => {
