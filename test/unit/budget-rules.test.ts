@@ -157,6 +157,9 @@ describe("setting aside", () => {
   test("what was set aside may not be spent once others have taken the rest", () => {
     const low = state({ remaining: 10 });
     expect([mayGoOn(low, "LISTS"), mayGoOn(low, "MEETINGS"), mayGoOn(low, "WRITES")]).toEqual([false, true, true]);
+    // Seen red: what a meeting needs was asked for on and on, and each time refused.
+    for (const over of [state({ remaining: 0 }), state({ limitedAt: NOON })])
+      expect([mayGoOn(over, "MEETINGS"), mayGoOn(over, "WRITES")]).toEqual([false, true]);
   });
 
   test("what is given back was set aside today", () => {
@@ -302,6 +305,9 @@ describe("what an answer tells", () => {
     expect(told(known, answered({ status: 429, ...balance(20_000) })).limitedAt).toBeNull();
     const looked = answered(balance(20_000), { sentAt: since(13.2 * HOUR_MS), at: since(13.2 * HOUR_MS) });
     expect(told(stopped, answered(balance(20_000))).limitedAt).not.toBeNull();
+    // Seen red: a 503 ended it, and all that waits asked again on the same day.
+    const failing = answered({ status: 503, day: { limit: null, remaining: null } }, { sentAt: since(13.2 * HOUR_MS) });
+    expect(told(stopped, failing).limitedAt).not.toBeNull();
     expect(told(stopped, looked).limitedAt).toBeNull();
   });
 });

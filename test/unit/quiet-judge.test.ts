@@ -1,8 +1,10 @@
 import { standardRules } from "../../src/briefing/quiet/facts";
-import { snoozeEnd } from "../../src/briefing/quiet/situation";
+import { lastInteraction } from "../../src/briefing/quiet/judge";
+import { type OurWrite, snoozeEnd, updatedByOthers } from "../../src/briefing/quiet/situation";
 import { DAY_MS } from "../../src/platform/clock";
 import {
   alone,
+  COPY,
   codesOf,
   days,
   done,
@@ -302,3 +304,32 @@ test.each<[string, number, number, boolean, string?]>([
     expect(snoozeEnd(facts, standardRules(zone), now)).toBe(ends ? now : until);
   },
 );
+
+// Seen red: a meeting among ourselves was the latest contact.
+test("the latest contact is one with the buyer: of meetings, one that was held and that a buyer attended", () => {
+  const meetings = [meeting(days(3), days(3)), meeting(days(2), days(2), false), meeting(NOW + HOUR, NOW + 2 * HOUR)];
+  const facts = { ...HEALTHY, contacts: [inMail(days(9))], meetings };
+  expect(lastInteraction({ facts, copy: COPY, now: new Date(NOW) })).toMatchObject({ kind: "MEETING", at: days(3) });
+});
+
+// When the CRM says that a deal was changed, our writes (what it said before, when they began and ended), and when others changed
+// it. Seen red: what a person had changed in the minutes before our write was taken for ours, and so was not its last instant.
+test.each<[string, number | null, OurWrite[], number | null]>([
+  ["nobody but a person", 100, [], 100],
+  ["our write alone", 100, [[50, 90, 110]], 50],
+  ["our write at its very end", 110, [[50, 90, 110]], 50],
+  ["a person just before our write", 105, [[95, 90, 110]], 95],
+  ["a person just after it", 111, [[50, 90, 110]], 111],
+  [
+    "two writes of ours, one after the other",
+    130,
+    [
+      [50, 90, 110],
+      [100, 120, 140],
+    ],
+    50,
+  ],
+  ["our write to a deal that nobody had changed", 100, [[null, 90, 110]], null],
+])("a deal was changed by %s", (_who, updatedAt, writes, others) => {
+  expect(updatedByOthers(updatedAt, writes)).toBe(others);
+});
