@@ -54,6 +54,17 @@ test("when a window is over one goes first, and its answer says how many may fol
   expect(begun).toHaveLength(1 + 5);
 });
 
+// Seen red: as long as the header said, an hour or for good.
+test("whatever is said of a window's end, one goes after ten seconds", async () => {
+  const ends = [3_600, inSeconds(86_400), Date.now()];
+  const begun = await Promise.all(ends.map(async (reset) => asking(await pacerWith({ remaining: 0, reset }), 1)));
+  const counts = () => begun.map(({ length }) => length);
+  await sleep(5_000);
+  expect(counts()).toEqual([0, 0, 0]);
+  for (let waited = 0; waited < 10_000 && counts().includes(0); waited += 100) await sleep(100);
+  expect(counts()).toEqual([1, 1, 1]);
+}, 30_000);
+
 test("answers arrive in any order: within a window the lowest counts", async () => {
   const pacer = await pacerWith({ remaining: 5, reset: 2 });
   await pacer.paced(async () => answer({ remaining: 9, reset: 2 }));
