@@ -26,3 +26,9 @@ test("a page that says only where more follows goes on there", async () => {
   const beside = { pagination: { start: 0, limit: 1, next_start: 500 } };
   expect(await readOffsetPage(page(beside), 1, participantRecord)).toMatchObject({ next: "500" });
 });
+
+// Seen red: a list whose number of records divides by its page's could never be read to its end.
+test("a full page that says it is the last one is the last", async () => {
+  const beside = { pagination: { start: 0, limit: 1, more_items_in_collection: false } };
+  expect(await readOffsetPage(page(beside), 1, participantRecord)).toMatchObject({ next: null });
+});
