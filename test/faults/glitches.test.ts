@@ -87,6 +87,19 @@ test("a smaller loss that two walks show is one", async () => {
   await world.isExact(AS);
 });
 
+// Seen red: what could not be read counted as not shown, and went by two walks.
+test("a record that can be read no more is shown all the same, and stays as it was read", async () => {
+  const { control } = world.simulator;
+  const [odd, gone] = control.visibleTo(world.userId).persons.slice(-2);
+  control.change("person", odd?.id ?? 0, JSON.parse('{ "name": 7 }'));
+  control.hide("person", gone?.id ?? 0);
+  const gaps = [{ resource: "PERSONS", code: "RECORDS_UNREADABLE", count: 1 }];
+  expect(await world.sync(AS, "RECONCILE")).toMatchObject({ state: "SUCCEEDED", gaps });
+  const { person } = await held();
+  expect([person?.includes(odd?.id ?? 0), person?.includes(gone?.id ?? 0)]).toEqual([true, false]);
+  control.change("person", odd?.id ?? 0, { name: odd?.name });
+});
+
 test("a list that shows nothing removes nothing, however small it is", async () => {
   const before = await held();
   const empty = { success: true, data: [], additional_data: { next_cursor: null } };
