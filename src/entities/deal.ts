@@ -7,8 +7,9 @@ import { OfCopy, OfTenant, TenantRow } from "./tenant";
 @Index("deal_by_organization", ["tenantId", "copyId", "organizationId"], { where: "organization_id IS NOT NULL" })
 @Index("deal_open_due", { synchronize: false })
 @Index("deal_closed_due", { synchronize: false })
-// With what decides whether a deal is asked again: most closed ones are passed by each time, without their rows.
-@Index("deal_participants_asked", { synchronize: false })
+// With what decides whether a deal is asked again, without their rows.
+@Index("deal_open_asked", { synchronize: false })
+@Index("deal_closed_asked", { synchronize: false })
 @Index("deal_due", { synchronize: false })
 @Index("deal_snoozed", ["tenantId", "copyId", "snoozeEndsAt"], { where: "snooze_ends_at IS NOT NULL" })
 @Check("deal_status", "status IN ('open', 'won', 'lost')")

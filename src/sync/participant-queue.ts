@@ -55,26 +55,37 @@ const OF_COPY = "d.tenant_id = $1 AND d.copy_id = $2 AND d.participants_asked_at
 const DUE = `${OF_COPY} AND d.participants_due`;
 /** Without those that could not be read. */
 const FIRST = `${DUE} AND (d.participants_known OR d.participants_asked_at IS NULL)`;
-const CHANGED = "coalesce(d.update_time, '0001-01-01 00:00:00+00'::timestamptz)";
-const CLOSED = "coalesce(greatest(d.won_time, d.lost_time), d.close_time, '0001-01-01 00:00:00+00'::timestamptz)";
+const NEVER = "'0001-01-01 00:00:00+00'::timestamptz";
+const CHANGED = `coalesce(d.update_time, ${NEVER})`;
+/** Not as COALESCE: row policies let no index compare one. */
+const CLOSED = `greatest(d.won_time, d.lost_time, CASE WHEN d.won_time IS NULL AND d.lost_time IS NULL THEN d.close_time END, ${NEVER})`;
 const DERIVED = `d.participants_count = 1 AND d.person_id IS NOT NULL AND d.crm_id % ${SAMPLE} <> 0`;
-/** Its person was not shown to the user when it was asked, and is now. */
-const MISSED = `NOT EXISTS (SELECT 1 FROM deal_participant x
-    WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.deal_id = d.crm_id AND x.person_id = d.person_id)
-  AND EXISTS (SELECT 1 FROM person p WHERE p.tenant_id = $1 AND p.copy_id = $2 AND p.crm_id = d.person_id)`;
+/** Its person was not shown to the user when it was asked, and is now. Not as EXISTS: all of a copy's would be read for a few. */
+const MISSED = `(SELECT 1 FROM deal_participant x WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.deal_id = d.crm_id AND x.person_id = d.person_id) IS NULL
+  AND (SELECT 1 FROM person p WHERE p.tenant_id = $1 AND p.copy_id = $2 AND p.crm_id = d.person_id) = 1`;
 const TOLD = `${DERIVED} AND NOT (${MISSED})`;
-const named = (entity: MatchedEntity, column: string) => `EXISTS (SELECT 1 FROM matched_record m
-  WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.entity = '${entity}' AND m.crm_id = d.${column})`;
-const MATCHED = `(${named("DEAL", "crm_id")} OR ${named("PERSON", "person_id")} OR ${named("ORGANIZATION", "organization_id")})`;
-/** An answer of a time that has not come is of a clock that was wrong. Each is a range of its index; both at once would be none. */
-const STALE = ["d.participants_asked_at < $8", "d.participants_asked_at > $5 AND d.participants_asked_at >= $8"];
-const AGAIN = `${OF_COPY} AND NOT d.participants_due AND d.participants_count IS DISTINCT FROM 0
-  AND NOT ($7 AND ${TOLD}) AND (d.status = 'open' OR ${CLOSED} >= $6 OR ${MATCHED})`;
+const LEADS = Object.entries({ DEAL: "crm_id", PERSON: "person_id", ORGANIZATION: "organization_id" });
+const matchedOf = (entity: string) =>
+  `SELECT DISTINCT m.crm_id FROM matched_record m WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.entity = '${entity}'`;
+const MATCHED = `(${LEADS.map(([entity, column]) => `EXISTS (${matchedOf(entity)} AND m.crm_id = d.${column})`).join(" OR ")})`;
 const SHOWN = `d.crm_id AS "dealId", d.person_id AS "personId", d.organization_id AS "organizationId",
   d.participants_count AS count, d.participants_asked_at IS NOT NULL AS "wasAsked"`;
-
-const oldestOf = (count: string, stale: string) => `(SELECT ${SHOWN}, d.participants_asked_at AS asked_at FROM deal d
-  WHERE ${AGAIN} AND ${stale} AND d.participants_count ${count} ORDER BY d.participants_asked_at, d.crm_id LIMIT $4)`;
+/** An answer of a time that has not come is of a clock that was wrong. Each is a range of its index; both at once would be none. */
+const STALE = ["d.participants_asked_at < $8", "d.participants_asked_at > $5 AND d.participants_asked_at >= $8"];
+const AGAIN = `${OF_COPY} AND NOT d.participants_due AND d.participants_count IS DISTINCT FROM 0 AND NOT ($7 AND ${TOLD}) AND (${STALE.join(" OR ")})`;
+const SEVERAL = "d.participants_count IS DISTINCT FROM 1";
+const oldestOf = (deals: string, which = "true") => `(SELECT ${SHOWN}, d.participants_asked_at AS asked_at
+  FROM ${deals} d WHERE ${AGAIN} AND ${which} ORDER BY ${SEVERAL} DESC, d.participants_asked_at, d.crm_id LIMIT $4)`;
+const CLOSED_LATELY = `(SELECT * FROM deal d WHERE d.tenant_id = $1 AND d.copy_id = $2 AND NOT d.participants_due AND d.status <> 'open'
+  AND ${CLOSED} >= $6 ORDER BY ${CLOSED})`;
+/** Those that matter, each by an index of its own: most that were ever asked do not, and were gone through each time. */
+const MATTERING = [
+  ...STALE.flatMap((stale) =>
+    [SEVERAL, `NOT (${SEVERAL})`].map((count) => oldestOf("deal", `d.status = 'open' AND ${count} AND ${stale}`)),
+  ),
+  oldestOf(CLOSED_LATELY),
+  ...LEADS.map(([entity, column]) => oldestOf(rowsOfEach("deal", column, `ARRAY(${matchedOf(entity)})`))),
+].join(" UNION ");
 
 /**
  * Each gives the next deals of its group. $1: the tenant, $2: the copy, $3: the run's mark, $4: how many. They join as
@@ -99,10 +110,9 @@ const NEXT: Record<Exclude<Group, "OF_MEETINGS">, { sql: string; more: (queue: Q
   },
   AGAIN: {
     // What a day pays for has room for those of several within three days. Those of one have the rest.
-    sql: `SELECT "dealId", "personId", "organizationId", count, "wasAsked" FROM (
-        ${STALE.flatMap((stale) => [oldestOf("IS DISTINCT FROM 1", stale), oldestOf("= 1", stale)]).join(" UNION ALL ")}) d
-      ORDER BY count = 1 NULLS FIRST, asked_at, "dealId" LIMIT $4`,
-    more: (queue) => againParameters(queue),
+    sql: `SELECT "dealId", "personId", "organizationId", count, "wasAsked" FROM (${MATTERING}) d
+      ORDER BY count IS DISTINCT FROM 1 DESC, asked_at, "dealId" LIMIT $4`,
+    more: ({ now, ruleOfOne, againBefore }) => [now, lately(now), ruleOfOne, againBefore],
   },
   REST: {
     sql: `SELECT ${SHOWN} FROM deal d WHERE ${FIRST} AND d.status <> 'open' AND ${CLOSED} < $5
@@ -112,8 +122,6 @@ const NEXT: Record<Exclude<Group, "OF_MEETINGS">, { sql: string; more: (queue: Q
 };
 
 const lately = (now: Date) => new Date(now.getTime() - LATELY_MS);
-type Again = Pick<Queue, "now" | "ruleOfOne" | "againBefore">;
-const againParameters = ({ now, ruleOfOne, againBefore }: Again) => [now, lately(now), ruleOfOne, againBefore];
 
 /** A copy of fewer deals is read as fast whole as by its keys. */
 const FEW = 1_000;
@@ -151,9 +159,7 @@ async function isUnknown({ tenantId, copyId, rows }: CopyScope): Promise<boolean
   return (await rows(`${DEALS_OF_COPY} OFFSET $3 LIMIT 1`, [...ofCopy, beyond])).length > 0;
 }
 
-interface Explained {
-  "QUERY PLAN": { Plan: { "Node Type": string; "Plan Rows": number } }[];
-}
+type Explained = { "QUERY PLAN": { Plan: { "Node Type": string; "Plan Rows": number } }[] };
 
 /** The next deals of a group to be asked for, the most important first. */
 export async function nextDeals(copy: CopyScope, group: Group, queue: Queue, most: number): Promise<QueuedDeal[]> {
@@ -176,9 +182,8 @@ export async function dealsOfMeeting(
   { mark, ruleOfOne }: Pick<Queue, "mark" | "ruleOfOne">,
   most: number,
 ): Promise<QueuedDeal[]> {
-  const { tenantId } = copy;
   const match = await copy.typed((orm) =>
-    orm.findOne(MeetingMatchRow, { where: { tenantId, meetingId }, select: LIKELY }),
+    orm.findOne(MeetingMatchRow, { where: { tenantId: copy.tenantId, meetingId }, select: LIKELY }),
   );
   const ids = [match?.chosenDealId, match?.dealId, ...(match?.candidates ?? []).map(({ dealId }) => dealId)];
   const sql = `SELECT ${SHOWN} FROM deal d WHERE ${OF_COPY} AND d.crm_id = ANY ($4) AND d.participants_count IS DISTINCT FROM 0 AND NOT ($5 AND ${TOLD})`;
@@ -188,9 +193,7 @@ export async function dealsOfMeeting(
   return seen(copy, deals.slice(0, most));
 }
 
-interface ReadDeal extends QueuedDeal {
-  organizationId: number | null;
-}
+type ReadDeal = QueuedDeal & { organizationId: number | null };
 
 function readDeals({ tenantId, copyId, rows }: CopyScope, sql: string, more: unknown[]): Promise<ReadDeal[]> {
   const ids = { dealId: "number", personId: "number", organizationId: "number" } as const;
@@ -302,8 +305,8 @@ export async function planTurn(
   const { mark, now } = queue;
   const most = Math.min(affordable(tokens), MOST_COUNTED);
   if (kind !== "INCREMENTAL") {
-    const sql = `SELECT count(*)::int AS n FROM (SELECT 1 FROM deal d WHERE ${AGAIN} AND (${STALE.join(" OR ")}) LIMIT $4) a`;
-    const all = [tenantId, copyId, mark, most + 1, ...againParameters({ ...queue, againBefore: now })];
+    const sql = `SELECT count(*)::int AS n FROM (${NEXT.AGAIN.sql}) a`;
+    const all = [tenantId, copyId, mark, most + 1, ...NEXT.AGAIN.more({ ...queue, againBefore: now })];
     const [count] = await rows<{ n: number }>(sql, all, { n: "number" });
     if ((count?.n ?? 0) <= most) return { most, before: now };
   }
@@ -320,14 +323,11 @@ export async function planTurn(
 }
 
 /** How much of what is left may be spent on asking again, so long after the last time; a time to come tells nothing. */
-export function shareOfTurn(sinceMs: number): number {
-  return sinceMs < 0 ? 1 : Math.min(1, (HASTE * sinceMs) / DAY_MS);
-}
+export const shareOfTurn = (sinceMs: number): number => (sinceMs < 0 ? 1 : Math.min(1, (HASTE * sinceMs) / DAY_MS));
 
 /** How many deals a share of these tokens pays for. */
-export function affordable(tokens: number, share = 1): number {
-  return share === 0 ? 0 : Math.max(0, Math.floor((tokens * share) / PRICE));
-}
+export const affordable = (tokens: number, share = 1): number =>
+  share === 0 ? 0 : Math.max(0, Math.floor((tokens * share) / PRICE));
 
 /**
  * Whether a deal's one participant is its person: the CRM does not say, and for most deals it would save the request. A

@@ -3,7 +3,14 @@ import { readGaps } from "../../src/connections/completeness";
 import { APPLICATION_ROLE } from "../../src/database/application-role";
 import { type CopyScope, Database } from "../../src/database/database";
 import { DAY_MS } from "../../src/platform/clock";
-import { countDue, isAnyDealDue, lonelyDeals, nearestMeetings, nextDeals } from "../../src/sync/participant-queue";
+import {
+  countDue,
+  isAnyDealDue,
+  lonelyDeals,
+  nearestMeetings,
+  nextDeals,
+  planTurn,
+} from "../../src/sync/participant-queue";
 import { useDatabase } from "../support/world";
 
 const DEALS = 3_000;
@@ -123,3 +130,55 @@ test.each(["DEAL", "PERSON", "ORGANIZATION"])(
     await database.query("DELETE FROM matched_record WHERE tenant_id = $1", [newId]);
   },
 );
+
+/** By its number: how many take part, its status, for how many days it has been closed, and for how many its answer is old. */
+const traits = (id: number) => ({
+  count: [null, 0, 1, 2, 3][id % 5] ?? null,
+  status: id % 3 === 0 ? "open" : "won",
+  closedFor: 37 * (id % 7),
+  askedFor: (id % 4) - 1 + (id % 2) / 10,
+  matched: id % 11 === 0,
+});
+
+// Seen red, each: without those of matched organizations, and with one as often as it was matched.
+test("those that matter are asked again, each once: of several before of one, and the longest unasked first", async () => {
+  const ofThis = await database.tenantId("again");
+  const all = Array.from({ length: 300 }, (_, index) => ({ id: index + 1, ...traits(index + 1) }));
+  await database.query(
+    `INSERT INTO deal (tenant_id, copy_id, crm_id, title, status, person_id, organization_id, participants_count, participants_due,
+       participants_known, participants_asked_at, won_time, custom_fields)
+     SELECT $1, $1, r.id, '', r.status, r.id, r.id, r.count, false, true, $3::timestamptz - r."askedFor" * interval '1 day',
+       CASE WHEN r.status = 'won' THEN $3::timestamptz - r."closedFor" * interval '1 day' END, '{}'
+     FROM jsonb_to_recordset($2::jsonb) AS r (id bigint, status text, count integer, "closedFor" float8, "askedFor" float8)`,
+    [ofThis, JSON.stringify(all), now],
+  );
+  await database.query(
+    `WITH copied AS (
+       INSERT INTO synced_copy (tenant_id, id, crm_company_id, crm_user_id, state, created_at) VALUES ($1, $1, 1, 1, 'LIVE', now())
+     ), recorded AS (
+       INSERT INTO meeting (tenant_id, id, external_id, title, starts_at, owner_email, owner_key, search_text, recorded_by, recorded_at)
+       VALUES ($1, $2, '', '', now(), '', '', '', '', now())
+     ) INSERT INTO matched_record SELECT $1, $1, e, d.crm_id, $2 FROM deal d, unnest(ARRAY['DEAL', 'PERSON', 'ORGANIZATION']) WITH ORDINALITY AS one (e, n)
+       WHERE d.tenant_id = $1 AND d.crm_id % 11 = 0 AND (d.crm_id % 2 = 0 OR d.crm_id % 3 + 1 = n)`,
+    [ofThis, randomUUID()],
+  );
+  const again = all
+    .filter(({ status, closedFor, matched }) => status === "open" || closedFor <= 90 || matched)
+    .filter(({ count, askedFor }) => count !== 0 && (askedFor > 2 || askedFor < 0));
+  again.sort((a, b) => Number(a.count === 1) - Number(b.count === 1) || b.askedFor - a.askedFor || a.id - b.id);
+  expect(again.length).toBeGreaterThan(60);
+  for (const most of [1, 7, 40, 500]) {
+    const [found] = await reading(ofThis, (copy) => nextDeals(copy, "AGAIN", QUEUE, most));
+    expect(found.map(({ dealId }) => dealId)).toEqual(again.slice(0, most).map(({ id }) => id));
+  }
+});
+
+// Seen red: each run went through all that were ever asked, by their rows where those had changed lately.
+test("of long closed ones that were asked just now none is read", async () => {
+  await database.query(
+    "UPDATE deal SET participants_asked_at = participants_asked_at + interval '1 s' WHERE tenant_id = $1",
+    [tenantId],
+  );
+  expect(await reading(tenantId, (copy) => nextDeals(copy, "AGAIN", QUEUE, 500))).toEqual([[], 0]);
+  expect((await reading(tenantId, (copy) => planTurn(copy, QUEUE, "RECONCILE", 10_000)))[1]).toBe(0);
+});

@@ -64,6 +64,7 @@ CREATE INDEX audit_event_by_age ON audit_event (at);
 const OF_COPY = "tenant_id bigint NOT NULL,\n  copy_id bigint NOT NULL";
 const OF_RECORD = `${OF_COPY},\n  crm_id bigint NOT NULL`;
 const OF_LIST = `${OF_COPY},\n  resource text NOT NULL`;
+const CLOSED = `greatest(won_time, lost_time, CASE WHEN won_time IS NULL AND lost_time IS NULL THEN close_time END, '0001-01-01 00:00:00+00'::timestamptz)`;
 
 /**
  * What belongs to a synced copy: what was read from the CRM, and what of it could not be read. No link between two of
@@ -162,13 +163,10 @@ CREATE TABLE deal (
   participants_count integer,
   participants_due boolean NOT NULL,
   participants_known boolean NOT NULL,
-  participants_once_known boolean NOT NULL DEFAULT false,
-  participants_asked_at timestamptz,
+  participants_once_known boolean NOT NULL DEFAULT false, participants_asked_at timestamptz,
   first_mail_at timestamptz, first_mail_person_id bigint,
   snooze_reason text, snoozed_by text, snoozed_at timestamptz, snoozed_until timestamptz, snooze_ends_at timestamptz,
-  expected_close_date date,
-  stage_change_time timestamptz,
-  won_time timestamptz, lost_time timestamptz, close_time timestamptz,
+  expected_close_date date, stage_change_time timestamptz, won_time timestamptz, lost_time timestamptz, close_time timestamptz,
   lost_reason text,
   add_time timestamptz,
   update_time timestamptz,
@@ -179,10 +177,12 @@ CREATE INDEX deal_by_person ON deal (tenant_id, copy_id, person_id) WHERE person
 CREATE INDEX deal_by_organization ON deal (tenant_id, copy_id, organization_id) WHERE organization_id IS NOT NULL;
 CREATE INDEX deal_open_due ON deal (tenant_id, copy_id, coalesce(update_time, '0001-01-01 00:00:00+00'::timestamptz), crm_id)
   WHERE participants_due AND status = 'open';
-CREATE INDEX deal_closed_due ON deal (tenant_id, copy_id, coalesce(greatest(won_time, lost_time), close_time, '0001-01-01 00:00:00+00'::timestamptz), crm_id)
-  WHERE participants_due AND status <> 'open';
-CREATE INDEX deal_participants_asked ON deal (tenant_id, copy_id, participants_asked_at, crm_id)
-  INCLUDE (person_id, organization_id, participants_count, status, won_time, lost_time, close_time) WHERE NOT participants_due;
+CREATE INDEX deal_closed_due ON deal (tenant_id, copy_id, ${CLOSED}, crm_id) WHERE participants_due AND status <> 'open';
+CREATE INDEX deal_closed_asked ON deal (tenant_id, copy_id, ${CLOSED})
+  INCLUDE (crm_id, person_id, organization_id, participants_count, participants_asked_at, won_time, lost_time, close_time)
+  WHERE NOT participants_due AND status <> 'open';
+CREATE INDEX deal_open_asked ON deal (tenant_id, copy_id, (participants_count IS DISTINCT FROM 1) DESC, participants_asked_at, crm_id)
+  INCLUDE (person_id, organization_id, participants_count) WHERE NOT participants_due AND status = 'open';
 CREATE INDEX deal_due ON deal (tenant_id, copy_id, crm_id) INCLUDE (participants_known, participants_asked_at, add_time) WHERE participants_due;
 CREATE INDEX deal_snoozed ON deal (tenant_id, copy_id, snooze_ends_at) WHERE snooze_ends_at IS NOT NULL;
 
