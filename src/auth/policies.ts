@@ -137,7 +137,7 @@ export const NEWEST_EVENT: ListOrder = {
   direction: "DESC",
   keys: [
     { sql: "t.at", type: "instant" },
-    { sql: "t.id", type: "integer" },
+    { sql: "t.id", type: "uuid" },
   ],
 };
 

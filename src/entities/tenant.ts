@@ -1,7 +1,13 @@
-import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn, PrimaryGeneratedColumn } from "typeorm";
+import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn } from "typeorm";
 
 /** Of a number that is drawn, as the schema builder reads it back. */
 export const DRAWN = { default: () => "(floor((random() * '140737488355328')))" };
+
+/** Of an id that is the microsecond at which it was given, and chance: a count would be one over all tenants. */
+const GIVEN_IN_TURN = {
+  default: () =>
+    "(encode((int8send(((date_part('epoch', clock_timestamp()) * (1000000)))) || substr(uuid_send(gen_random_uuid()), 9)), 'hex'))",
+};
 
 /** Who a tenant is: the id that leads the key of all its rows, and what the identity provider calls it. */
 @Entity("tenant")
@@ -115,8 +121,8 @@ export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 @Check("audit_event_action", `action IN (${AUDIT_ACTIONS.map((action) => `'${action}'`).join(", ")})`)
 export class AuditEventRow extends OfTenant {
   /** In the order in which events of one instant came. */
-  @PrimaryGeneratedColumn("identity", { type: "bigint" })
-  id!: number;
+  @PrimaryColumn("uuid", GIVEN_IN_TURN)
+  id!: string;
 
   @Column("timestamptz")
   at!: Date;

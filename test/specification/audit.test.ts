@@ -242,6 +242,31 @@ test("an event is said in the log after its commit, and not where its transactio
   expect((await eventsOf("log")).map(({ action }) => action)).toEqual(["DISCONNECTED"]);
 });
 
+// Seen red: the number of events of all tenants, in each cursor.
+test("where a page of events ends tells nothing of other tenants, and those of one instant stand as they came", async () => {
+  const [db, at] = [new Database(database.dataSource), new Date()];
+  const record = async (tenant: string, subject: string) =>
+    recordAudit(db.tenant(await database.tenantId(tenant)), createLogger("silent"), {
+      ...{ action: "DEAL_CHOSEN", actor: null, at, subject },
+    });
+  const subjects = Array.from({ length: 12 }, (_, index) => `${index}`);
+  for (const subject of subjects) {
+    await record("counting", subject);
+    for (let index = 0; index < 3; index += 1) await record("counted", subject);
+  }
+  const query = "{ auditEvents(first: 100) { edges { cursor node { subject } } } }";
+  const { auditEvents } = dataOf(
+    await service.ask<{ auditEvents: { edges: { cursor: string; node: { subject: string } }[] } }>(
+      ...[query, {}, { tenant: "counting", role: "owner" }],
+    ),
+  );
+  const ids = auditEvents.edges.map(({ cursor }) => JSON.parse(Buffer.from(cursor, "base64url").toString()).at(-1));
+  expect(new Set(ids).size).toBe(subjects.length);
+  expect(ids.filter((id) => Number.isSafeInteger(Number(id)))).toEqual([]);
+  const shown = auditEvents.edges.map(({ node }) => Buffer.from(node.subject, "base64url").toString());
+  expect(shown.map((id) => id.split(":").at(-1)).reverse()).toEqual(subjects);
+});
+
 test("no event holds a secret, a text or a record", async () => {
   const rows = await database.query<{ text: string }>("SELECT to_jsonb(e)::text AS text FROM audit_event e");
   const { email, dealId } = simulator.company.stories.singleDeal;
