@@ -33,14 +33,7 @@ const TOGETHER = 10;
 /** So long after a success deals may have been UNKNOWN: a list is as old as the beginning of its read. */
 const MAY_BE_STALE_HOURS = STALE_HOURS - 1;
 /** The lists that a match is made of: no change of pipelines, stages or notes changes one. */
-const MATTERS: readonly SyncResource[] = [
-  "USERS",
-  "ORGANIZATIONS",
-  "PERSONS",
-  "DEALS",
-  "DEAL_PARTICIPANTS",
-  "ACTIVITIES",
-];
+const MATTERS: readonly SyncResource[] = [...MATCHED_LISTS, "DEAL_PARTICIPANTS", "ACTIVITIES"];
 
 /**
  * Matching again after a sync: the tenant's meetings of the last 30 days and of the future, and of those only the ones
@@ -148,7 +141,9 @@ async function* stretchesOf(scope: CopyScope, { since, isLess, place }: Rematch)
   for (let last = isBehindAll ? undefined : place; last !== undefined; ) {
     const page = await readMeetingsSince(scope, since, last, BATCH);
     const ids: string[] = [];
-    for (const some of fewAtOnce(page)) ids.push(...(await findOutdated(scope, some)).map(({ row }) => row.id));
+    // What one of them makes fail is left to their matching: each that fails there fails alone.
+    const outdated = (some: MatchableMeeting[]) => findOutdated(scope, some).catch(() => some);
+    for (const some of fewAtOnce(page)) ids.push(...(await outdated(some)).map(({ row }) => row.id));
     const end = page.at(-1)?.row;
     last = end && { startsAt: end.startsAt.toISOString(), id: end.id };
     if (last) yield { ids, looked: page.length, place: last };
