@@ -75,10 +75,11 @@ export class Rematching {
 
   /** null: there is nothing to go through. */
   async #begin(scope: CopyScope, copy: SyncedCopyRow): Promise<Rematch | null> {
-    const due = await whatIsDue(scope, copy);
+    const now = this.clock();
+    const due = await whatIsDue(scope, copy, now);
     if (!due) return null;
-    if (due.isFreshAgain && (await isFresh(scope, this.clock()))) await tellFresh(scope, this.clock());
-    const since = due.isOfAll ? null : new Date(this.clock().getTime() - REMATCH_FOR_MS).toISOString();
+    if (due.isFreshAgain && (await isFresh(scope, now))) await tellFresh(scope, now);
+    const since = due.isOfAll ? null : new Date(now.getTime() - REMATCH_FOR_MS).toISOString();
     const { runs, isWhole, isLess } = due;
     const way = { runs, since, isWhole, isLess, done: 0, total: 0, failed: 0, place: null };
     if (due.isChanged) return { ...way, total: await countMeetingsSince(scope, since) };
@@ -194,8 +195,8 @@ interface Due extends Pick<Rematch, "runs" | "isWhole" | "isLess">, Record<"isCh
   isFreshAgain: boolean;
 }
 
-/** null: no run is due. A run comes once for each of its steps, the one that took most away first. */
-async function whatIsDue({ tenantId, rows }: TenantScope, copy: SyncedCopyRow): Promise<Due | null> {
+/** null: no run is due. A run comes once for each of its steps, the one that took most away first. An end to come is of a clock that was wrong. */
+async function whatIsDue({ tenantId, rows }: TenantScope, copy: SyncedCopyRow, now: Date): Promise<Due | null> {
   const [ended] = await rows<{ runs: string[] | null } & Omit<Due, "runs" | "isOfAll">>(
     `SELECT array_agg(r.id::text ORDER BY ${TOOK} DESC NULLS LAST, coalesce(s.written + s.removed, 0) + r.written_beside DESC) AS runs, coalesce(bool_or(s.written + s.removed > 0 OR r.written_beside + r.removed_beside > 0), false) AS "isChanged",
        coalesce(bool_or(${TOOK}), false) AS "isLess", (
@@ -203,9 +204,9 @@ async function whatIsDue({ tenantId, rows }: TenantScope, copy: SyncedCopyRow): 
          AND l.resource = ANY ($4) AND l.watermark IS NOT NULL) AS "isWhole",
        coalesce(max(r.finished_at) FILTER (WHERE r.state = 'SUCCEEDED') - make_interval(hours => $5) > (
          SELECT max(p.finished_at) FROM sync_run p WHERE p.tenant_id = $1 AND p.copy_id = $2 AND p.state = 'SUCCEEDED'
-           AND p.rematched), false) OR EXISTS (SELECT 1 FROM deal_change j WHERE j.tenant_id = $1 AND j.copy_id = $2 AND j.seen_at = '${NOT_SEEN}') AS "isFreshAgain"
+           AND p.rematched AND p.finished_at <= $6), false) OR EXISTS (SELECT 1 FROM deal_change j WHERE j.tenant_id = $1 AND j.copy_id = $2 AND j.seen_at = '${NOT_SEEN}') AS "isFreshAgain"
      FROM sync_run r LEFT JOIN sync_step s ON s.tenant_id = $1 AND s.run_id = r.id AND s.resource = ANY ($3) WHERE ${IS_DUE}`,
-    [tenantId, copy.id, MATTERS, MATCHED_LISTS, MAY_BE_STALE_HOURS],
+    [tenantId, copy.id, MATTERS, MATCHED_LISTS, MAY_BE_STALE_HOURS, now],
     { runs: "json", isChanged: "flag", isLess: "flag", isWhole: "flag", isFreshAgain: "flag" },
   );
   if (!ended?.runs) return null;
