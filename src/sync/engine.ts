@@ -363,7 +363,7 @@ function kindsOf(
   const isDone = step.state === "SUCCEEDED";
   const whole = state.passes.get("WHOLE");
   // Beside one that rests, what changed is read all the same.
-  const wholeIsOpen = whole !== undefined && !isResting(whole, clock());
+  const wholeIsOpen = whole !== undefined && !isResting(whole, clock(), staleAfterMs);
   const facts = { tellsChanges, list: state.list, wholeIsOpen, begunBefore, isDone };
   const kinds = passesOf(facts, clock(), staleAfterMs);
   // One that a turn before has begun for a meeting, beside a whole pass.

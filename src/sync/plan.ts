@@ -27,7 +27,7 @@ const LONGEST_MS = 16 * HOUR_MS;
 /** And while a meeting is near: people prepare for it, and 20 meetings a day are still within the means however they lie. */
 const LONGEST_NEAR = 2.5;
 const NEAR_MS = 2 * HOUR_MS;
-/** What is due so soon, in intervals, is read along: a run more would cost a question who the user is. */
+/** What is due so soon, in intervals, is read along: a run more would cost a question who the user is. Runs come early by less. */
 const ALONG = 0.25;
 /** Runs of many tenants that were connected together drift apart by this share of the interval, to either side. */
 const JITTER = 0.1;
@@ -109,8 +109,9 @@ function goesOnAt({ restsUntil }: Pick<SyncPassRow, "restsUntil">, now: Date): n
   return restsUntil && msApart(restsUntil, now) <= LONGEST_REST_MS ? restsUntil.getTime() : 0;
 }
 
-export const isResting = (pass: Pick<SyncPassRow, "restsUntil">, now: Date): boolean =>
-  goesOnAt(pass, now) > now.getTime();
+const alongUntil = (now: Date, intervalMs: number): number => now.getTime() + ALONG * intervalMs;
+export const isResting = (pass: Pick<SyncPassRow, "restsUntil">, now: Date, intervalMs: number): boolean =>
+  goesOnAt(pass, now) > alongUntil(now, intervalMs);
 
 /** What the schedule knows of a list. */
 export interface PaceFacts extends Pick<SyncListRow, "readAt" | "wholeAt" | "quietReads" | "muchGone" | "lateAt"> {
@@ -163,7 +164,7 @@ const believed = (noted: Date | null | undefined, now: Date) => unlessAhead(note
 
 /** The lists that a run of the schedule reads now. One that somebody asked for reads all of them. */
 export function dueLists(lists: Lists, now: Date, pace: Pace): ListResource[] {
-  const until = now.getTime() + ALONG * pace.intervalMs;
+  const until = alongUntil(now, pace.intervalMs);
   return READ.filter((resource) => dueAt(lists, resource, now, pace) <= until);
 }
 

@@ -189,6 +189,30 @@ test.each(["first", "later"])(
   TIMEOUT_MS,
 );
 
+// Seen red: the run that came a minute before its rest was over left it to the next one, a quarter of an hour later.
+test("a whole pass that rests goes on with the run that comes for it, be that a little early", async () => {
+  const as = { tenant: "early" };
+  await world.connect(as);
+  world.simulator.control.fail({
+    match: LISTS.PERSONS.path,
+    where: (query) => isWhole({ query }),
+    with: { status: 500 },
+  });
+  await world.sync(as, "RECONCILE");
+  world.passMinutes(25);
+  await world.due(as, 15);
+  world.simulator.control.clearFaults();
+  for (const [minutes, asked] of [
+    [20, 0],
+    [4, 1],
+  ] as const) {
+    world.passMinutes(minutes);
+    world.simulator.log.clear();
+    await world.due(as, 15);
+    expect(world.asked("PERSONS").filter((one) => isWhole(one) && isFirstPage(one.query))).toHaveLength(asked);
+  }
+});
+
 // Seen red: each renewal, so each hour, told watchers that it was over, and the next run that it had just begun.
 test("trouble that a list has is ended by a run, and not by a renewed token", async () => {
   const { control, log } = world.simulator;

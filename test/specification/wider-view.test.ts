@@ -1,8 +1,3 @@
-import { Budget } from "../../src/connections/budget";
-import { Database } from "../../src/database/database";
-import { DAY_MS, MINUTE_MS } from "../../src/platform/clock";
-import { createLogger } from "../../src/platform/logger";
-import { Schedule } from "../../src/sync/schedule";
 import { copiedIds, visibleIds } from "../support/copy";
 import { SyncWorld } from "../support/sync-world";
 import { useStarted } from "../support/world";
@@ -13,17 +8,12 @@ const held = () => copiedIds(world.database, AS.tenant);
 
 /** A day of the schedule: what runs it makes, a look every six hours. */
 async function passDay(): Promise<string[]> {
-  const { database, simulator, time } = world;
-  const [db, clock, logger] = [new Database(database.dataSource), time.ours, createLogger("silent")];
-  const budget = new Budget({ database: db, clock, logger, share: 0.25 });
-  const intervals = { intervalMs: 60 * MINUTE_MS, reconcileIntervalMs: 30 * DAY_MS };
-  const schedule = new Schedule({ database: db, budget, clock, logger, ...intervals });
+  const { database, simulator } = world;
   const kinds: string[] = [];
   for (let hours = 0; hours < 24; hours += 6) {
     world.passMinutes(6 * 60 + 1);
     simulator.control.endDay();
-    await schedule.due(await database.tenantId(AS.tenant));
-    await world.runEnds(AS);
+    await world.due(AS, 60);
     const last = "SELECT kind FROM sync_run ORDER BY queued_at DESC LIMIT 1";
     kinds.push(...(await database.query<{ kind: string }>(last)).map(({ kind }) => kind));
   }

@@ -1,7 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LogEntry, Simulator } from "../../simulator";
 import { recordsOf } from "../../simulator/model/company";
+import { Budget } from "../../src/connections/budget";
+import { Database } from "../../src/database/database";
+import { DAY_MS, MINUTE_MS } from "../../src/platform/clock";
 import type { Config } from "../../src/platform/config";
+import { createLogger } from "../../src/platform/logger";
+import { Schedule } from "../../src/sync/schedule";
 import { copiedIds, copiedParticipants, visibleIds, visibleParticipants } from "./copy";
 import type { TestDatabase } from "./database";
 import type { Service } from "./service";
@@ -111,6 +116,16 @@ export class SyncWorld {
       if (Date.now() - began > RUN_ENDS_WITHIN_MS) throw new Error(`the run of ${as.tenant} does not end`);
     }
     return syncEnds(this.api, as);
+  }
+
+  /** What is due is read, as by a schedule of such an interval. */
+  async due(as: As, intervalMinutes: number): Promise<void> {
+    const [database, clock, logger] = [new Database(this.database.dataSource), this.time.ours, createLogger("silent")];
+    const budget = new Budget({ database, clock, logger, share: 0.25 });
+    const intervals = { intervalMs: intervalMinutes * MINUTE_MS, reconcileIntervalMs: 30 * DAY_MS };
+    const schedule = new Schedule({ database, budget, clock, logger, ...intervals });
+    await schedule.due(await this.database.tenantId(as.tenant));
+    await this.runEnds(as);
   }
 
   async isOpen({ tenant }: As): Promise<boolean> {
