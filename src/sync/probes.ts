@@ -31,7 +31,7 @@ const PLANNED = { entity: "ACTIVITY", resource: "ACTIVITIES" } as const;
 const BY_IDS = [...PROBED, PLANNED] as const;
 type Probed = (typeof BY_IDS)[number];
 
-/** A round through the matched records goes on in parts, of more than 10,000 records in several. 1,000 tokens. */
+/** A round through the matched records goes on in parts, of more than 10,000 records in several, or where many fail. 1,000 tokens. */
 const REQUESTS_A_PART = 100;
 /**
  * From one part to the next. What vanishes just after it was looked at is to be gone within a day, and the part's run may
@@ -42,9 +42,9 @@ const PARTS_APART_MS = 22 * HOUR_MS;
 const RETRY_MS = 4 * HOUR_MS;
 const retryMs = (failures: number) => Math.min(PARTS_APART_MS, RETRY_MS * 2 ** failures);
 /** A batch that fails may do so for one of its records: in so many requests that one is found among a hundred. */
-const REQUESTS_A_BATCH = 15;
-/** Where nothing is answered for a batch, its halves and their halves, it is the CRM that fails. */
-const REQUESTS_IN_VAIN = 7;
+const REQUESTS_A_BATCH = 18;
+/** So many of it are asked for alone, to tell that from a CRM that fails; fewer where an answer may take half a minute. */
+const ALONE = { inTime: 3, late: 2 };
 /** An answer by ids is one page, or a few where records are large. */
 const MAX_PAGES = 10;
 /** What of a meeting is asked for who takes part: 40 tokens. */
@@ -64,11 +64,12 @@ export async function probeMatched(context: RunContext, looksAgain: boolean): Pr
 /** Brings what a meeting is about up to date: its records by their ids, and who takes part in its likeliest deals. Its lists are the run's. */
 export async function refreshMeeting(context: RunContext, meetingId: string): Promise<void> {
   const { copy, apis, clock } = context;
+  const looks = looksOf(0);
   for (const probed of PROBED) {
     const ids = await matchedOf(copy, probed.entity, meetingId);
-    if (ids.length > 0) await lookThrough(context, apis.MEETINGS, probed, ids, 1);
+    if (ids.length > 0) await lookThrough(context, apis.MEETINGS, probed, ids, looks);
   }
-  await lookAtPlanned(context, apis.MEETINGS, await matchedOf(copy, "DEAL", meetingId), 1);
+  await lookAtPlanned(context, apis.MEETINGS, await matchedOf(copy, "DEAL", meetingId), looks);
   const walk = { mark: clock(), rule: await readRule(copy) };
   const marks = { mark: walk.mark, ruleOfOne: walk.rule.holds };
   const deals = await dealsOfMeeting(copy, meetingId, marks, DEALS_OF_MEETING);
@@ -104,62 +105,74 @@ async function lookAgain(context: RunContext, probed: Probed): Promise<void> {
   }
 }
 
-/** What became of looks. */
+/** What looks have cost, and what became of them. */
 interface Looks {
   requests: number;
+  /** So many at most, but that each batch is asked for once. */
+  readonly most: number;
   /** Something may be answered later that was not now. */
   hasFailed: boolean;
-  /** Something was answered; else those that follow would not be either. */
-  isAnswered: boolean;
 }
 
-function add(to: Looks, { requests, hasFailed }: Looks): void {
-  to.requests += requests;
-  to.hasFailed ||= hasFailed;
-}
+const looksOf = (most: number): Looks => ({ requests: 0, most, hasFailed: false });
 
-/** Looks at a batch, and where that fails at its halves, and at theirs: one record keeps no other from being looked at. @param most requests */
+/**
+ * Looks at a batch, and where that fails at its halves, and at theirs: one record keeps no other from being looked at. But first
+ * at some alone: where none of them is answered either, it is the CRM that fails.
+ * @returns whether those that follow may be answered
+ */
 async function lookThrough(
   context: RunContext,
   api: CrmApi,
   probed: Probed,
   batch: readonly number[],
-  most = REQUESTS_A_BATCH,
-): Promise<Looks> {
-  const looks: Looks = { requests: 0, hasFailed: false, isAnswered: false };
-  const pieces = [batch];
-  for (const ids of pieces) {
+  looks: Looks,
+): Promise<boolean> {
+  const isAnswered = async (ids: readonly number[]) => {
     const failure = await unlessItFails(context, probed, () => look(context, api, probed, ids));
     looks.requests += 1;
-    if (!failure) looks.isAnswered = true;
-    else if (!isPassing(failure)) break;
-    else {
-      looks.hasFailed = true;
-      const half = Math.ceil(ids.length / 2);
-      if (half < ids.length) pieces.push(ids.slice(0, half), ids.slice(half));
-    }
-    const limit = looks.isAnswered ? most : Math.min(most, REQUESTS_IN_VAIN);
-    if (looks.requests >= limit || context.isStopped()) break;
+    looks.hasFailed ||= failure !== null && isPassing(failure);
+    return failure === null;
+  };
+  const mayGoOn = () => looks.requests < looks.most && !context.isStopped();
+  const isOneAnswered = async (ids: readonly number[]) => {
+    for (const id of ids) if (mayGoOn() && (await isAnswered([id]))) return true;
+    return false;
+  };
+  if (await isAnswered(batch)) return true;
+  const alone = someOf(batch, context.mustPause() ? ALONE.late : ALONE.inTime);
+  if (batch.length > 1 && !(await isOneAnswered(alone))) return false;
+  const pieces = halvesOf(batch);
+  for (const ids of pieces) {
+    if (!mayGoOn()) break;
+    if (!(await isAnswered(ids))) pieces.push(...halvesOf(ids));
   }
-  return looks;
+  return true;
 }
 
-/** To its end, also where the turn is over: its deals' place is behind it. @param most requests a batch */
+const halvesOf = (ids: readonly number[]): (readonly number[])[] => {
+  const half = Math.ceil(ids.length / 2);
+  return half < ids.length ? [ids.slice(0, half), ids.slice(half)] : [];
+};
+
+/** The first, the middle and the last. */
+const someOf = (ids: readonly number[], most: number): readonly number[] => {
+  const places = [0, Math.floor(ids.length / 2), ids.length - 1].slice(0, most);
+  return ids.filter((_id, place) => places.includes(place));
+};
+
+/** To its end, also where the turn is over: its deals' place is behind it. @returns as `lookThrough` */
 async function lookAtPlanned(
   context: RunContext,
   api: CrmApi,
   dealIds: readonly number[],
-  most?: number,
-): Promise<Looks> {
+  looks: Looks,
+): Promise<boolean> {
   const { copy, clock, isStopped } = context;
   const ids = dealIds.length > 0 ? await plannedOf(copy, dealIds, clock()) : [];
-  const all: Looks = { requests: 0, hasFailed: false, isAnswered: true };
-  for (let from = 0; from < ids.length && all.isAnswered && !isStopped(); from += MAX_IDS) {
-    const looks = await lookThrough(context, api, PLANNED, ids.slice(from, from + MAX_IDS), most);
-    add(all, looks);
-    all.isAnswered = looks.isAnswered;
-  }
-  return all;
+  for (let from = 0; from < ids.length && !isStopped(); from += MAX_IDS)
+    if (!(await lookThrough(context, api, PLANNED, ids.slice(from, from + MAX_IDS), looks))) return false;
+  return true;
 }
 
 const longAgo = (now: Date) => new Date(now.getTime() - WALKS_APART_MS);
@@ -295,20 +308,16 @@ async function probePart(context: RunContext): Promise<void> {
   const save = (change: Partial<SyncedCopyRow>) => copy.typed((orm) => orm.update(SyncedCopyRow, where, change));
   let { probeCursor, probeFailed } = present;
   let asksPlanned = true;
-  for (let requests = 0; requests < REQUESTS_A_PART; ) {
+  const looks = looksOf(REQUESTS_A_PART + REQUESTS_A_BATCH);
+  while (looks.requests < REQUESTS_A_PART) {
     if (mustPause()) return;
     const next = await nextMatched(copy, probeCursor);
     probeCursor = next?.cursor ?? null;
     if (!next) break;
     const { probed, ids } = next;
-    const looks = await lookThrough(context, apis.LISTS, probed, ids);
-    if (!looks.isAnswered) probeCursor = endOf(probed);
-    else if (probed.entity === "DEAL" && asksPlanned) {
-      const planned = await lookAtPlanned(context, apis.LISTS, ids);
-      asksPlanned = planned.isAnswered;
-      add(looks, planned);
-    }
-    requests += looks.requests;
+    if (!(await lookThrough(context, apis.LISTS, probed, ids, looks))) probeCursor = endOf(probed);
+    else if (probed.entity === "DEAL" && asksPlanned)
+      asksPlanned = await lookAtPlanned(context, apis.LISTS, ids, looks);
     probeFailed ||= looks.hasFailed;
     // What it was called off from has its place before it.
     if (isStopped()) return;
@@ -320,7 +329,7 @@ async function probePart(context: RunContext): Promise<void> {
   // Behind that: what is slow, or fails each time, is asked for once a part, and holds up nothing.
   for (const probed of BY_IDS) {
     const ids = isStopped() ? [] : await rejectedOf(copy, probed.resource);
-    if (ids.length > 0) await lookThrough(context, apis.LISTS, probed, ids);
+    if (ids.length > 0) await lookThrough(context, apis.LISTS, probed, ids, looksOf(REQUESTS_A_BATCH));
   }
 }
 

@@ -19,11 +19,54 @@ test("a record for which the CRM fails each time keeps no other from being gone 
   passMinutes(A_DAY);
   await sync(as);
   // Three batches, and what finds one among a hundred.
-  expect(probes().filter(({ path }) => path === "/api/v2/deals")).toHaveLength(3 + 14);
+  expect(probes().filter(({ path }) => path === "/api/v2/deals")).toHaveLength(3 + 15);
   passMinutes(11);
   await sync(as);
   const left = await Promise.all([failing, ofBatch, behind].map((deal) => held("deal", deal, as.tenant)));
   expect(left).toEqual([1, 0, 0]);
+});
+
+const FORBIDDEN = { status: 403, body: { success: false, error: "Simulated" } };
+
+// Seen red: failing, the other halves of their batch and all behind it were left out; refused, all but the first half.
+test.each([
+  ["fails", DOWN, [0, 30, 60, 90]],
+  ["answers 403", FORBIDDEN, [70]],
+])(
+  "records for which the CRM %s keep no other from being gone, wherever in a batch they are",
+  async (way, fault, places) => {
+    const as = { tenant: `some ${way}` };
+    const { deals } = await metAs(as, 149);
+    const failing = places.map((place) => deals[place] ?? 0);
+    const where = (query: Readonly<Record<string, string>>) => failing.some((id) => names(id)(query));
+    simulator.control.fail({ match: "/api/v2/deals", where, with: fault });
+    for (const deal of deals) if (!failing.includes(deal)) simulator.control.hide("deal", deal);
+    for (const minutes of [A_DAY, 11]) {
+      passMinutes(minutes);
+      await sync(as);
+      expect(probes().length).toBeLessThanOrEqual(70);
+    }
+    const left = await Promise.all(deals.map((deal) => held("deal", deal, as.tenant)));
+    expect(deals.filter((_deal, index) => left[index] === 1)).toEqual(failing);
+  },
+);
+
+// Seen red: each kind was asked for seven times, up to three minutes and a half.
+test("a CRM that gives no answer is asked three times for a kind of records", async () => {
+  const as = { tenant: "silent" };
+  await metAs(as, 9);
+  passMinutes(A_DAY);
+  // The first takes as long as a turn; all that did would take longer than a lease that nobody extends.
+  let minutes = 0.3;
+  const where = (query: object) => {
+    if (!("ids" in query)) return false;
+    passMinutes(minutes);
+    minutes = 0;
+    return true;
+  };
+  simulator.control.fail({ match: "/api/v2/deals", where, with: { status: 504, body: "late" } });
+  await sync(as);
+  expect(probes().filter(({ path }) => path === "/api/v2/deals")).toHaveLength(3);
 });
 
 // Seen red with: what was planned left out for the rest of the round.
