@@ -137,6 +137,10 @@ export class AbsentRecordRow extends OfListedRecord {}
 export class MissedRecordRow extends OfListedRecord {
   @Column("timestamptz")
   missedAt!: Date;
+
+  /** When the look that was to show it again, or to prove that it is gone, last failed; null: none did. */
+  @Column("timestamptz", { nullable: true })
+  failedAt!: Date | null;
 }
 
 /** A record that could not be read, kept aside with the reason. */

@@ -1,7 +1,8 @@
 import { Any } from "typeorm";
+import { MAX_IDS } from "../crm/api";
 import type { CopyScope } from "../database/database";
-import { AbsentRecordRow } from "../entities/sync-list";
-import { MINUTE_MS, msApart } from "../platform/clock";
+import { AbsentRecordRow, MissedRecordRow } from "../entities/sync-list";
+import { HOUR_MS, MINUTE_MS, msApart } from "../platform/clock";
 import { count, type HeldCopy, type InHand, inRun, judged, type RunContext } from "./commit";
 import { LISTS, type ListResource } from "./lists";
 import { endPass, type ListState, leavePass, movePass, type Pass } from "./passes";
@@ -12,6 +13,8 @@ import { removeRecords } from "./writers";
 
 /** Two walks that are both to show that much is gone stand at least so far apart. */
 export const WALKS_APART_MS = 10 * MINUTE_MS;
+/** A second look that fails rests for as long as that has gone on, and at last for this. */
+const LONGEST_REST_MS = 4 * HOUR_MS;
 /** Rows removed, and noted, in one transaction. */
 const [REMOVED_AT_ONCE, NOTED_AT_ONCE] = [1_000, 5_000];
 /** A walk that shows so many fewer records, and less than half, may be a glitch (decision 0013). */
@@ -148,4 +151,62 @@ async function removeBatch(context: RunContext, copy: HeldCopy, resource: ListRe
     return { touched: [], left: [], gone };
   });
   return gone.length;
+}
+
+/** Of single records: a look has left these out. The first time counts, unless a clock far ahead has noted that. */
+export async function noteMissed(
+  { tenantId, copyId, rows }: CopyScope,
+  resource: ListResource,
+  ids: readonly number[],
+  now: Date,
+): Promise<void> {
+  if (ids.length === 0) return;
+  await rows(
+    `INSERT INTO missed_record AS x (tenant_id, copy_id, resource, crm_id, missed_at)
+     SELECT $1, $2, $3, unnest($4::bigint[]), $5::timestamptz
+     ON CONFLICT (tenant_id, copy_id, resource, crm_id) DO UPDATE SET missed_at = EXCLUDED.missed_at
+     WHERE x.missed_at > EXCLUDED.missed_at`,
+    [tenantId, copyId, resource, ids, now],
+  );
+}
+
+export async function forgetMissed(
+  { tenantId, copyId, typed }: CopyScope,
+  resource: ListResource,
+  ids: readonly number[],
+): Promise<void> {
+  if (ids.length === 0) return;
+  await typed((orm) => orm.delete(MissedRecordRow, { tenantId, copyId, resource, crmId: Any(ids) }));
+}
+
+/**
+ * What was missed so long ago that another look proves it.
+ * @param among of these only; null: of all that do not rest because that look has failed
+ */
+export async function missedBefore(
+  { tenantId, copyId, rows }: CopyScope,
+  resource: ListResource,
+  now: Date,
+  among: readonly number[] | null,
+): Promise<number[]> {
+  const found = await rows<{ id: number }>(
+    `SELECT crm_id AS id FROM missed_record
+     WHERE tenant_id = $1 AND copy_id = $2 AND resource = $3 AND missed_at <= $4::timestamptz - interval '${WALKS_APART_MS} ms'
+       AND CASE WHEN $5::bigint[] IS NOT NULL THEN crm_id = ANY ($5)
+         ELSE (failed_at BETWEEN $4 - least(failed_at - missed_at, interval '${LONGEST_REST_MS} ms') AND $4) IS NOT TRUE END
+     ORDER BY crm_id LIMIT ${MAX_IDS}`,
+    [tenantId, copyId, resource, now, among],
+    { id: "number" },
+  );
+  return found.map(({ id }) => id);
+}
+
+/** Of records that were looked at again those are left whose look has failed. */
+export async function noteFailedLooks(
+  { tenantId, copyId, typed }: CopyScope,
+  resource: ListResource,
+  ids: readonly number[],
+  failedAt: Date,
+): Promise<void> {
+  await typed((orm) => orm.update(MissedRecordRow, { tenantId, copyId, resource, crmId: Any(ids) }, { failedAt }));
 }

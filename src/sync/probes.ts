@@ -1,4 +1,3 @@
-import { Any } from "typeorm";
 import { type CrmApi, type CrmPage, MAX_IDS } from "../crm/api";
 import { CrmError, type CrmFailure, isListFailure } from "../crm/errors";
 import { idsOf } from "../crm/parsing/page";
@@ -6,11 +5,10 @@ import type { CopyScope } from "../database/database";
 import { rowsOf } from "../database/rows";
 import { SyncedCopyRow } from "../entities/connection";
 import type { MatchedEntity } from "../entities/meeting";
-import { MissedRecordRow } from "../entities/sync-list";
 import { HOUR_MS } from "../platform/clock";
 import { commitPiece, judged, type RunContext } from "./commit";
 import { keepAside, RunLostError } from "./failures";
-import { type Absence, isMuch, seen, WALKS_APART_MS } from "./gone";
+import { type Absence, forgetMissed, isMuch, missedBefore, noteFailedLooks, noteMissed, seen } from "./gone";
 import { LISTS, storable } from "./lists";
 import { dealsOfMeeting, readRule } from "./participant-queue";
 import { askBatch, commitAnswers, lanesOf } from "./participants";
@@ -57,7 +55,7 @@ const PLANNED_OF_DEAL = 10;
  * @param looksAgain not in each turn of a run to its end: where an answer takes as long as a turn, no turn would have another
  */
 export async function probeMatched(context: RunContext, looksAgain: boolean): Promise<void> {
-  for (const probed of looksAgain ? BY_IDS : []) await unlessItFails(context, probed, () => lookAgain(context, probed));
+  for (const probed of looksAgain ? BY_IDS : []) await lookAgain(context, probed);
   await probePart(context);
 }
 
@@ -97,11 +95,12 @@ async function unlessItFails(
 
 /** What was left out long enough ago is asked for again. */
 async function lookAgain(context: RunContext, probed: Probed): Promise<void> {
-  const { apis, clock, mustPause } = context;
+  const { copy, apis, clock, mustPause } = context;
   while (!mustPause()) {
-    const ids = await missedBefore(context.copy, probed.resource, longAgo(clock()));
+    const ids = await missedBefore(copy, probed.resource, clock(), null);
     if (ids.length === 0) return;
-    await look(context, apis.LISTS, probed, ids);
+    await lookThrough(context, apis.LISTS, probed, ids, looksOf(0));
+    await noteFailedLooks(copy, probed.resource, ids, clock());
   }
 }
 
@@ -175,8 +174,6 @@ async function lookAtPlanned(
   return true;
 }
 
-const longAgo = (now: Date) => new Date(now.getTime() - WALKS_APART_MS);
-
 /** One request. What it shows is written and no longer missed; what it leaves out twice, long enough apart, is gone. */
 async function look(context: RunContext, api: CrmApi, probed: Probed, ids: readonly number[]): Promise<void> {
   const { clock } = context;
@@ -188,7 +185,7 @@ async function look(context: RunContext, api: CrmApi, probed: Probed, ids: reado
   const shown = new Set(pages.flatMap(idsOf));
   const leftOut = ids.filter((id) => !shown.has(id));
   const answer = { records, rejected, write: list.ready(records, rejected.length) };
-  const gone = await missedBefore(context.copy, resource, longAgo(clock()), leftOut);
+  const gone = await missedBefore(context.copy, resource, clock(), leftOut);
   if (gone.length > 0) await requireSight(context, probed);
   await commitPiece(context, resource, async (copy): Promise<StepChange> => {
     // Who is kept out leaves as well, and is not shown as deleted before this.
@@ -234,48 +231,6 @@ async function readByIds(
     cursor = page.next;
   }
   throw new CrmError("UNREADABLE", `The CRM's answer to ids of ${resource} does not end.`);
-}
-
-async function noteMissed(
-  { tenantId, copyId, rows }: CopyScope,
-  resource: string,
-  ids: readonly number[],
-  now: Date,
-): Promise<void> {
-  if (ids.length === 0) return;
-  await rows(
-    `INSERT INTO missed_record AS x (tenant_id, copy_id, resource, crm_id, missed_at)
-     SELECT $1, $2, $3, unnest($4::bigint[]), $5::timestamptz
-     ON CONFLICT (tenant_id, copy_id, resource, crm_id) DO UPDATE SET missed_at = EXCLUDED.missed_at
-     WHERE x.missed_at > EXCLUDED.missed_at`,
-    [tenantId, copyId, resource, ids, now],
-  );
-}
-
-async function forgetMissed(
-  { tenantId, copyId, typed }: CopyScope,
-  resource: Probed["resource"],
-  ids: readonly number[],
-): Promise<void> {
-  if (ids.length === 0) return;
-  await typed((orm) => orm.delete(MissedRecordRow, { tenantId, copyId, resource, crmId: Any(ids) }));
-}
-
-/** @param among of these only; all where nothing is said */
-async function missedBefore(
-  { tenantId, copyId, rows }: CopyScope,
-  resource: string,
-  before: Date,
-  among: readonly number[] | null = null,
-): Promise<number[]> {
-  const found = await rows<{ id: number }>(
-    `SELECT crm_id AS id FROM missed_record
-     WHERE tenant_id = $1 AND copy_id = $2 AND resource = $3 AND missed_at <= $4 AND ($5::bigint[] IS NULL OR crm_id = ANY ($5))
-     ORDER BY crm_id LIMIT ${MAX_IDS}`,
-    [tenantId, copyId, resource, before, among],
-    { id: "number" },
-  );
-  return found.map(({ id }) => id);
 }
 
 async function countMissed(copy: CopyScope, { resource, entity }: Probed, now: Date): Promise<Absence> {

@@ -114,7 +114,7 @@ export const payerOfLists = async (copy: CopyScope) => ((await isFirst(copy)) ? 
 export async function lastMissedAt({ tenantId, copyId, rows }: CopyScope): Promise<Date | null> {
   const [missed] = await rows<{ at: Date | null }>(
     `SELECT greatest(
-       (SELECT max(missed_at) FROM missed_record WHERE tenant_id = $1 AND copy_id = $2),
+       (SELECT max(missed_at) FROM missed_record WHERE tenant_id = $1 AND copy_id = $2 AND failed_at IS NULL),
        (SELECT max(first_walk_ended_at) FROM sync_pass WHERE tenant_id = $1 AND copy_id = $2 AND walk = 2)) AS at`,
     [tenantId, copyId],
     { at: "instant" },

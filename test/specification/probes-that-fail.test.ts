@@ -107,6 +107,30 @@ test("what could not be read, and the CRM fails for by its id, keeps nothing els
   expect(await database.query(unread, [as.tenant])).toEqual([{ record_key: String(failing) }]);
 });
 
+// Seen red with: one in each run, for ever.
+test("a second look that fails is made ever more rarely for as long as that lasts, each four hours in the end", async () => {
+  const as = { tenant: "looked at in vain" };
+  const { person } = await metAs(as);
+  simulator.control.hide("person", person);
+  passMinutes(A_DAY);
+  await sync(as);
+  const end = failsFor("persons", person);
+  for (const [minutes, looks] of [
+    [11, 1],
+    [9, 0],
+    [5 * 60, 1],
+    [4 * 60 - 5, 0],
+  ] as const) {
+    passMinutes(minutes);
+    await sync(as);
+    expect([minutes, probes().length]).toEqual([minutes, looks]);
+  }
+  end();
+  passMinutes(7);
+  await sync(as);
+  expect(await held("person", person, as.tenant)).toBe(0);
+});
+
 /** Whether a round is made so many hours after the last one, and none five minutes before. */
 async function expectRoundAfter(hours: number, as: { tenant: string }): Promise<void> {
   passMinutes(hours * 60 - 5);

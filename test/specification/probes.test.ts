@@ -126,7 +126,7 @@ test("where more than half of many are left out twice, the user has to be active
   await sync(as);
   expect(await held("deal", deals[0] ?? 0, "many")).toBe(1);
   simulator.control.clearFaults();
-  passMinutes(11);
+  passMinutes(15);
   await sync(as);
   expect(await held("deal", deals[0] ?? 0, "many")).toBe(0);
   expect(await held("deal", deals[109] ?? 0, "many")).toBe(0);
