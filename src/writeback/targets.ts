@@ -25,6 +25,8 @@ export interface TargetFacts {
   hasChoice: boolean;
   /** Whether persons or deals were still being read for the first time when the meeting was matched: others may come to be meant. */
   mayChange: boolean;
+  /** Whether organizations are, and one of a certain person's is not there yet. */
+  lacksCompany: boolean;
   /** Whether somebody whom an ambiguous attendee could be takes part in a deal: nobody knows whether that one is meant. */
   ambiguousHaveDeals: boolean;
 }
@@ -56,7 +58,8 @@ export function targetOf(
   const kind = isOfDeal ? "DEAL" : (entity ?? "PERSON");
   const [only, ...others] = of(kind);
   if (!only && isOfDeal && facts.hasDeals) return DEAL_NOT_SETTLED;
-  if (facts.mayChange && !(only && isOfDeal && facts.hasChoice)) return NOT_READ;
+  const isOfCompany = kind === "ORGANIZATION" && facts.lacksCompany;
+  if ((facts.mayChange || isOfCompany) && !(only && isOfDeal && facts.hasChoice)) return NOT_READ;
   if (!only && isOfDeal && facts.hasChoice) return CHOICE_NOT_THERE;
   if (!only) return nothingCertain(kind);
   if (others.length > 0) return severalCertain(kind);
@@ -137,15 +140,10 @@ async function readFacts(scope: TenantScope, copyId: number, meetingId: string):
   const { tenantId, rows } = scope;
   const parameters = [tenantId, copyId, meetingId];
   const found = await rows<Target & { isCertain: boolean }>(MATCHED_TARGETS, parameters, {
-    entity: "text",
-    id: "number",
-    isCertain: "flag",
+    ...{ entity: "text", id: "number", isCertain: "flag" },
   });
   const [deals] = await rows<Omit<TargetFacts, "copyId" | "certain" | "byDomain">>(DEALS_IN_QUESTION, parameters, {
-    hasDeals: "flag",
-    hasChoice: "flag",
-    mayChange: "flag",
-    ambiguousHaveDeals: "flag",
+    ...{ hasDeals: "flag", hasChoice: "flag", mayChange: "flag", lacksCompany: "flag", ambiguousHaveDeals: "flag" },
   });
   if (!deals) throw new Error("a statement that always gives a row gave none");
   const targets = (certain: boolean) =>
@@ -179,7 +177,10 @@ const MATCHED_TARGETS = `
 
 const DEALS_IN_QUESTION = `
   SELECT coalesce(m.candidates <> '[]', false) AS "hasDeals", m.chosen_deal_id IS NOT NULL AS "hasChoice",
-    coalesce(m.may_change, true) AS "mayChange", EXISTS (
+    coalesce(m.may_change, true) AS "mayChange", NOT EXISTS (SELECT 1 FROM sync_list l
+      WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.resource = 'ORGANIZATIONS' AND l.watermark IS NOT NULL) AND EXISTS (
+      SELECT 1 FROM meeting_attendee a WHERE a.tenant_id = $1 AND a.meeting_id = $3
+        AND a.organization_rule = 'ORGANIZATION_OF_PERSON' AND NOT ${isCopied("organization", "a.organization_id")}) AS "lacksCompany", EXISTS (
     SELECT 1 FROM meeting_attendee a CROSS JOIN unnest(a.candidate_ids) AS could_be (id)
     WHERE a.tenant_id = $1 AND a.meeting_id = $3 AND a.match_status = 'AMBIGUOUS' AND (
       EXISTS (SELECT 1 FROM deal d WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.person_id = could_be.id)

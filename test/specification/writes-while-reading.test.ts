@@ -69,6 +69,40 @@ test("while the deals could not be read, what names no target goes nowhere, and 
   ]);
 });
 
+// Seen red: it was the first one's for ever, and the next run brought the other.
+test("while a company of somebody who attends could not be read, a value that names none goes to no other's", async () => {
+  const as = { tenant: "companies" };
+  const [known, unread] = ["dora", "emil"].map((name) => {
+    const org_id = simulator.control.add("organization", { name: `${name} trading` });
+    const { email, person_id } = buyer(name);
+    simulator.control.change("person", person_id, { org_id });
+    return { email, org_id };
+  });
+  const data = [{ id: known?.org_id, name: "Known" }];
+  const page = { success: true, data, additional_data: { next_cursor: "more" } };
+  for (const [isFirst, fault] of [
+    [true, { status: 200, body: page }],
+    [false, { status: 500 }],
+  ] as const) {
+    const where = ({ cursor }: Readonly<Record<string, string>>) => (cursor === undefined) === isFirst;
+    simulator.control.fail({ match: "/api/v2/organizations", where, with: fault });
+  }
+  await connect(service, simulator, as);
+  expect((await syncEnds(service, as)).state).toBe("FAILED");
+  await setMapping(service, "ORGANIZATION", fieldOf(simulator, "ORGANIZATION", "varchar").field_code, as);
+  const { id } = await recordMeeting(service, [known?.email ?? "", unread?.email ?? ""], {}, as);
+  const value = { entity: "ORGANIZATION" as const, value: "early" };
+  expect(await writeFields(service, id, [value], { as })).toEqual({ ...READING, field: "values.0.targetId" });
+
+  simulator.control.clearFaults();
+  await syncAgain(service, database, as);
+  expect(await writeFields(service, id, [value], { as })).toMatchObject({
+    code: "NEEDS_CHOICE",
+    message: expect.stringContaining("more than one organization"),
+  });
+  expect(patches(simulator)).toEqual([]);
+});
+
 // Seen red: the second note went to the person, although the receipt of the first says which deal.
 test("while the deal of an earlier note is still to be read anew, the next note goes nowhere else", async () => {
   const as = { tenant: "again" };

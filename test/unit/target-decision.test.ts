@@ -18,6 +18,7 @@ function factsIn(text: string): TargetFacts {
     hasDeals: questions.includes("deals"),
     hasChoice: questions.includes("chosen"),
     mayChange: questions.includes("reading"),
+    lacksCompany: questions.includes("lacking"),
     ambiguousHaveDeals: questions.includes("others"),
   };
 }
@@ -51,6 +52,7 @@ test.each<[facts: string, note: string, deal: string, person: string, organizati
   ["D1 P1 O1, deals, reading", CHOICE, CHOICE, CHOICE, CHOICE],
   ["D1 P1 O1, deals, chosen, reading", "D1", "D1", CHOICE, CHOICE],
   ["P1 P2 O1", CHOICE, NOT, CHOICE, "O1"],
+  ["D1 P1 O1, deals, lacking", "D1", "D1", "P1", CHOICE],
 ])("with '%s' a write that names nothing goes to %s, of a deal %s, of a person %s, of an organization %s", (...row) => {
   const [facts, ...expected] = row;
   expect(
