@@ -25,6 +25,7 @@ import { type LookedUp, LookUps } from "./look-ups";
 import {
   FIELD_GONE,
   type Found,
+  IN_THE_BIN,
   notLookedAt,
   OTHER_VALUE,
   verdictOf,
@@ -180,6 +181,7 @@ export class FieldWrites {
     if (verdict === "UNKNOWN") return null;
     const copy = (scope: TenantScope) => copyFields(scope, copyId, entity, seen);
     if (verdict === "WRITTEN") return { outcome: { state: "WRITTEN" }, copy };
+    if (seen.deleted) return { outcome: { state: "FAILED", failure: IN_THE_BIN } };
     return { outcome: field === null ? FIELD_GONE : OTHER_VALUE, copy };
   }
 

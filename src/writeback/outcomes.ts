@@ -58,7 +58,7 @@ const REFUSALS: Partial<Record<CrmFailure, WriteFailure>> = {
   RATE_LIMITED: { code: "RATE_LIMITED", message: explain("RATE_LIMITED", { todo: LATER }) },
 };
 
-const IN_THE_BIN: WriteFailure = {
+export const IN_THE_BIN: WriteFailure = {
   code: "RECORD_NOT_FOUND",
   message: "The record is deleted in the CRM. Restore it there, or choose another record.",
 };

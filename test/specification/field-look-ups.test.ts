@@ -83,6 +83,12 @@ test("one that the CRM does not hold is FAILED only by a look three minutes afte
   await unknown(id, 4);
   await withFreshWorker(() => settled(id));
   expect(await receipt(id)).toEqual({ state: "FAILED", error_code: "ANSWER_LOST" });
+  // Seen red: that its field held another value, and that it was to be written again.
+  simulator.control.remove("deal", story.ids.DEAL);
+  await unknown(id, 4);
+  await withFreshWorker(() => settled(id));
+  expect(await receipt(id)).toEqual({ state: "FAILED", error_code: "RECORD_NOT_FOUND" });
+  simulator.control.change("deal", story.ids.DEAL, { status: "open", is_deleted: false });
   expect(patches(simulator)).toEqual([]);
 });
 

@@ -100,6 +100,10 @@ export type CrmField = z.output<typeof fieldRecord>;
 
 /** A record's custom fields as they are in the CRM now: the answer to a write, and to a look at one record. */
 export const customFieldsRecord = z
-  .object({ id, update_time: optionalInstant, custom_fields: allCustomFields })
-  .transform((record) => ({ id: record.id, updateTime: record.update_time, customFields: record.custom_fields }));
+  .object({ id, update_time: optionalInstant, custom_fields: allCustomFields, is_deleted: optionalFlag })
+  .transform(({ id, update_time: updateTime, custom_fields: customFields, is_deleted }) => ({
+    ...{ id, updateTime, customFields },
+    // One alone is shown for as long as it is in the bin (wire fact 5).
+    deleted: is_deleted === true,
+  }));
 export type CrmCustomFields = z.output<typeof customFieldsRecord>;
