@@ -60,10 +60,15 @@ export class Budget {
     return rules.leftFor(state ?? rules.newBudget(now), purpose, this.parts.share, now);
   }
 
-  /** Whether there are tokens to read lists of fields more often than hourly. */
+  /** Whether there are tokens to read lists of fields more often than hourly; not where the copy is deleted, as who reads them will hear. */
   async mayReadFields(tenantId: number, copyId: number, now: Date): Promise<boolean> {
-    const state = await this.#read(tenantId, copyId, now);
-    return rules.mayReadFields(state ?? rules.newBudget(now));
+    try {
+      const state = await this.#read(tenantId, copyId, now);
+      return rules.mayReadFields(state ?? rules.newBudget(now));
+    } catch (error) {
+      if (error instanceof ConnectionGoneError) return false;
+      throw error;
+    }
   }
 
   /** From when on so many tokens may be spent on a purpose, or a look be taken for them; null: now. */
