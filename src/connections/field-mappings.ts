@@ -1,6 +1,7 @@
 import { LessThanOrEqual } from "typeorm";
 import type { Actor } from "../auth/actor";
-import { type PolicyRefusal, recordAudit, refusalToConnect, refusedByPolicy } from "../auth/policies";
+import type { PolicyRefusal } from "../auth/policies";
+import { recordAudit, refusalToConnect, refusalToDisconnect, refusedByPolicy } from "../auth/policies";
 import type { CrmApi } from "../crm/api";
 import { ADDRESSES } from "../crm/calls";
 import { CrmError, type CrmFailure, explain, isListFailure, proofRefusedBehind, stopBehind } from "../crm/errors";
@@ -92,7 +93,7 @@ export class FieldMappings {
     actor: Actor,
     { entity, fieldKey }: { entity: CrmEntity; fieldKey: string },
   ): Promise<Outcome<FieldMappingRow[], FieldMappingRefusal>> {
-    const policy = await this.#policy(actor, "setFieldMapping");
+    const policy = await this.#policy(actor, "setFieldMapping", refusalToConnect(actor));
     if (policy) return policy;
     const outside = this.parts.database.tenant(actor.tenantId);
     const copyId = await liveCopyId(outside);
@@ -111,9 +112,9 @@ export class FieldMappings {
     });
   }
 
-  /** Idempotent, in every state: nothing is asked of the CRM, and values that were written there stay. */
+  /** Idempotent, in every state and on every plan: nothing is asked of the CRM, and values that were written there stay. */
   async clear(actor: Actor, entity: CrmEntity): Promise<Outcome<FieldMappingRow[], PolicyRefusal>> {
-    const policy = await this.#policy(actor, "clearFieldMapping");
+    const policy = await this.#policy(actor, "clearFieldMapping", refusalToDisconnect(actor));
     if (policy) return policy;
     const { database, clock, logger } = this.parts;
     const { tenantId } = actor;
@@ -141,8 +142,7 @@ export class FieldMappings {
     }
   }
 
-  #policy(actor: Actor, operation: string): Promise<Refused<PolicyRefusal> | null> {
-    const policy = refusalToConnect(actor);
+  #policy(actor: Actor, operation: string, policy: PolicyRefusal | null): Promise<Refused<PolicyRefusal> | null> {
     return refusedByPolicy(this.parts, actor, operation, policy && refused(policy, POLICY_MESSAGES[policy]));
   }
 

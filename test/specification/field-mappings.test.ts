@@ -218,9 +218,9 @@ describe("Nominating a field", () => {
   });
 
   test.each([
-    ["a member", { role: "member" }, "NOT_ALLOWED_FOR_ROLE"],
-    ["an owner whose plan has lapsed", { role: "owner", plan: "free" }, "NOT_ALLOWED_ON_PLAN"],
-  ])("is refused to %s, and so is clearing it, without a request to the CRM", async (_who, actor, code) => {
+    ["a member, and so is clearing it", { role: "member" }, "NOT_ALLOWED_FOR_ROLE", false],
+    ["an owner whose plan has lapsed, who may clear it", { role: "owner", plan: "free" }, "NOT_ALLOWED_ON_PLAN", true],
+  ])("is refused to %s, without a request to the CRM", async (_who, actor, code, mayClear) => {
     const as = await connected();
     const key = fieldOf(simulator, "DEAL", "varchar").field_code;
     await setMapping(service, "DEAL", key, as);
@@ -228,8 +228,10 @@ describe("Nominating a field", () => {
     expect(
       await setMapping(service, "DEAL", fieldOf(simulator, "DEAL", "text").field_code, { ...as, ...actor }),
     ).toMatchObject({ code });
-    expect(await clearMapping(service, "DEAL", { ...as, ...actor })).toMatchObject({ code });
     expect(await mappingsOf(service, { ...as, ...actor })).toMatchObject([{ fieldKey: key }]);
+    const cleared = await clearMapping(service, "DEAL", { ...as, ...actor });
+    expect(cleared).toMatchObject(mayClear ? { mappings: [] } : { code });
+    expect(await mappingsOf(service, as)).toHaveLength(mayClear ? 0 : 1);
     expect(simulator.log.all()).toEqual([]);
   });
 
