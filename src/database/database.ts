@@ -109,9 +109,12 @@ export class Database {
     return this.#parts.dataSource.entityMetadatas;
   }
 
-  /** Whether the database answers, and the service has its rights there: in the session that is no tenant's turn. */
+  /** Whether the database answers and takes writes, and the service has its rights there: in the session that is no tenant's turn. */
   async answers(): Promise<void> {
-    await this.#parts.dataSource.query("SELECT 1 FROM tenant LIMIT 1");
+    const [{ readOnly } = {}] = await this.#parts.dataSource.query<{ readOnly?: string }[]>(
+      `SELECT current_setting('transaction_read_only') AS "readOnly", EXISTS (SELECT 1 FROM tenant) AS "anybody"`,
+    );
+    if (readOnly !== "off") throw new Error("the database takes no writes: it is a standby, or was made read-only");
   }
 
   /** The id by which the tenant's rows are kept; given at first sight, and the same for ever. */

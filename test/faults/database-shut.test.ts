@@ -96,6 +96,19 @@ test.each(Object.entries(SHUT))(
   },
 );
 
+// Seen red: 200, while everything that is written was refused.
+test("while its database takes no writes, as a standby, a process is not ready, and says why", async () => {
+  for (const [how, status] of [
+    ["SET default_transaction_read_only = on", 503],
+    ["RESET default_transaction_read_only", 200],
+  ] as const) {
+    await database.query(`ALTER ROLE ${USER} ${how}`);
+    await cut();
+    await until(`it answers ${status}`, async () => (await readiness()) === status);
+  }
+  await program.says(/the database takes no writes: it is a standby/);
+});
+
 // Seen red: it had not succeeded a while after the rights were back.
 test("a sync that may not write waits for its rights", async () => {
   await database.query("REVOKE ALL ON deal FROM crm_connection");
