@@ -2,6 +2,7 @@ import { domainToASCII, domainToUnicode } from "node:url";
 import freeMailDomains from "email-providers/all.json";
 import roleNames from "role-based-email-addresses";
 import { getDomain } from "tldts";
+import moreFreeMailDomains from "./free-mail.json";
 import { anyOf, literal, REFERENCE, type Spell, spelling } from "./safe-html";
 
 /** RFC 5321 4.5.3.1: 64 octets, an @ and 255 octets; a longer text is no address, and no index could hold it. */
@@ -84,14 +85,8 @@ const ROLES: ReadonlySet<string> = new Set([
 /** Whether an address stands for a function or a group of people: info@, sales@. */
 export const isRoleAddress = (address: string): boolean => ROLES.has(localPartOf(address).replace(/\+.*$/, ""));
 
-/** With mailboxes for consumers that the package does not list. */
-const FREE_MAIL: ReadonlySet<string> = new Set([
-  ...freeMailDomains,
-  ...`fastmail.com tutanota.com tutanota.de tuta.com tuta.io tutamail.com keemail.me posteo.de posteo.net posteo.eu gmx.ch mail.ch
-    sunrise.ch hispeed.ch aon.at chello.at utanet.at inode.at liwest.at ziggo.nl xs4all.nl upcmail.nl casema.nl quicknet.nl kpnplanet.nl
-    mail.de aol.de netcologne.de ewetel.net osnanet.de unitybox.de vodafonemail.de tele2.se online.no zohomail.eu zohomail.com
-    duck.com mozmail.com simplelogin.com passmail.net anonaddy.me`.split(/\s+/),
-]);
+/** With mailboxes for consumers that the package does not list. Not those of a provider whose own people have theirs there too. */
+const FREE_MAIL: ReadonlySet<string> = new Set([...freeMailDomains, ...moreFreeMailDomains]);
 
 /** Where companies have a page among others: such an address on a record says nothing of the company's domain. */
 const SHARED_SITES: ReadonlySet<string> = new Set(
