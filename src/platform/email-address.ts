@@ -75,9 +75,15 @@ export function mailboxIn(text: string): string | null {
 /** Equal for all spellings of one mailbox, and for a text that is no address in whatever case. */
 export const mailboxKeyOf = (text: string): string => mailboxIn(text) ?? text.toLowerCase();
 
-/** Without first names that the package takes for roles, and with roles in languages that it leaves out. */
+/** What the package takes for roles: names, the owner of a small company ("Chef"), and letters that are mostly somebody's initials. */
+const PEOPLE: ReadonlySet<string> = new Set(
+  `alexa alla arin chef church english gardner india mayor paris pastor per sem sydney
+    bd ca cm gm la lt md mt no ny pd pm se sf ta`.split(/\s+/),
+);
+
+/** With roles in languages that the package leaves out. */
 const ROLES: ReadonlySet<string> = new Set([
-  ...roleNames.filter((name) => name !== "alexa" && name !== "per"),
+  ...roleNames.filter((name) => !PEOPLE.has(name)),
   ...`anfrage bewerbung buero büro einkauf empfang hallo kundenservice personal rechnung vertrieb verwaltung
     accueil achats vente ventes ufficio vendite`.split(/\s+/),
 ]);
