@@ -2,8 +2,8 @@ import { z } from "zod";
 import { isTimeZone } from "../../platform/clock";
 import { cutText } from "../../platform/safe-html";
 import {
-  contactValues,
   customFields,
+  emails,
   flag,
   id,
   instant,
@@ -16,6 +16,7 @@ import {
   optionalInstant,
   optionalText,
   optionalTimeOfDay,
+  phones,
   storableText,
   text,
 } from "./values";
@@ -121,8 +122,8 @@ export const personRecord = z
     name: text,
     owner_id: optionalId,
     org_id: optionalId,
-    emails: contactValues,
-    phones: contactValues,
+    emails,
+    phones,
     last_incoming_mail_time: optionalInstant,
     last_outgoing_mail_time: optionalInstant,
     add_time: optionalInstant,

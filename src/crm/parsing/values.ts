@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { normalizeAddress } from "../../platform/email-address";
 import { cutHtml, cutText } from "../../platform/safe-html";
 
 /** The value of a JSON text; undefined where the text is no JSON. */
@@ -191,14 +192,28 @@ type ContactValue = { value: string; label: string | null; primary: boolean };
 
 /** E-mail addresses or phone numbers of a person. With some left out it would be matched wrongly: rejected. */
 export const MAX_CONTACT_VALUES = 200;
+const TOO_MANY = { error: `holds more than ${MAX_CONTACT_VALUES}` };
 
-/** E-mail addresses or phone numbers: blank values stand for an empty list on the wire and are left out. */
-export const contactValues = z
-  .array(z.object({ value: text, label: optionalText, primary: optionalFlag }))
-  .max(MAX_CONTACT_VALUES)
-  .nullish()
-  .transform((list): ContactValue[] =>
-    (list ?? [])
-      .map(({ value, label, primary }) => ({ value: value.trim(), label, primary: primary ?? false }))
-      .filter(({ value }) => value !== ""),
-  );
+/** Blank values stand for an empty list on the wire and are left out. @param split what people put into one, before it is cut */
+const contactValues = (split: (text: string) => string[]) =>
+  z
+    .array(z.object({ value: z.string().nullish(), label: optionalText, primary: optionalFlag.transform(Boolean) }))
+    .nullish()
+    .transform((list): ContactValue[] =>
+      (list ?? []).flatMap(({ value, ...said }) =>
+        (value?.trim() ? split(value.trim()) : []).map((part) => ({ value: cutText(part, MAX_TEXT), ...said })),
+      ),
+    )
+    .refine((list) => list.length <= MAX_CONTACT_VALUES, TOO_MANY);
+
+/** What stands between addresses; a blank or a slash only behind one: names have the one, and mailboxes the other. */
+const BETWEEN = /[;,|\r\n]+|(?<=@[^\s@/]+)[\s/]+/;
+
+/** A text that holds no address is only shown: it stays as it is, and so does a single one with its name. */
+function addressesIn(text: string): string[] {
+  const found = new Set(text.split(BETWEEN).flatMap((part) => normalizeAddress(part) ?? []));
+  return found.size > 1 || (found.size === 1 && !normalizeAddress(text)) ? [...found] : [text];
+}
+
+export const emails = contactValues(addressesIn);
+export const phones = contactValues((text) => [text]);
