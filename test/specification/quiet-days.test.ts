@@ -53,3 +53,31 @@ test.each([
     expect(reasons).toContainEqual({ code: "NO_NEXT_STEP", since: call?.at, sinceDay: day });
   },
 );
+
+const TYPED = `query ($id: ID!) { briefing(meetingId: $id) { gaps { code } timeline(first: 20) { day activity { dueDay } }
+  deal { expectedCloseDate quiet { reasons { code } } } } }`;
+interface Typed {
+  gaps: { code: string }[];
+  timeline: { day: string | null; activity: { dueDay: string } | null }[];
+  deal: { expectedCloseDate: string; quiet: { reasons: { code: string }[] } };
+}
+
+// Seen red: neither the deal nor the activity was there.
+test.each(["0202-12-01", "0999-12-31", "0020-02-29", "0001-01-01"])(
+  "a year that was typed as %s costs no record",
+  async (typed) => {
+    const { control } = simulator;
+    const email = `buyer@typed-${typed}.example`;
+    const person_id = control.add("person", { name: email, emails: [{ value: email, primary: true, label: "" }] });
+    const days = { due_date: typed, due_time: "", marked_as_done_time: null };
+    const deal_id = control.add("deal", { title: email, status: "open", person_id, expected_close_date: typed });
+    control.add("activity", { type: "call", done: true, deal_id, person_id, ...days });
+    await syncAgain(service, database);
+    const { id } = await recordMeeting(service, [email]);
+    const { briefing } = dataOf(await service.ask<{ briefing: Typed }>(TYPED, { id }));
+    expect(briefing.gaps).toEqual([]);
+    expect(briefing.deal.expectedCloseDate).toBe(typed);
+    expect(briefing.deal.quiet.reasons).toEqual([{ code: "CLOSE_DATE_PASSED" }]);
+    expect(briefing.timeline).toContainEqual({ day: typed, activity: { dueDay: typed } });
+  },
+);

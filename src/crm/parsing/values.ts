@@ -91,7 +91,7 @@ export const flag = z.union([z.boolean(), z.literal(0), z.literal(1)]).transform
 export const optionalFlag = flag.nullish().transform((value) => value ?? null);
 
 const INSTANT = /^(.{10})[T ]((?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d)(?:\.\d+)?(?:Z|\+00:00)?$/;
-const DAY = /^[1-9]\d{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])$/;
+const DAY = /^(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])$/;
 const TIME_OF_DAY = /^(\d{1,2}):(\d{2})(?::(\d{2}))?$/;
 
 /** v1 `YYYY-MM-DD HH:MM:SS` (UTC without a zone) and v2 RFC 3339, as RFC 3339 text; null for null and "". */
