@@ -170,6 +170,8 @@ test.each([
   ],
   ["the same with a tag is a list's owner as well", "Eve = shop-owner@acme.de", "shop-owner+x@acme.de", "IGNORED -"],
   ["an own one who is kept as a person", "Eve = quote-request@seller.de", "quote-request@seller.de", "SELLER -"],
+  ["who sells equipment", "Eve = equipment.sales@acme.de", "equipment.sales@acme.de", "BUYER Eve EMAIL_EXACT"],
+  ["a calendar of Google's, kept", "Eve = x@group.calendar.google.com", "x@group.calendar.google.com", "IGNORED -"],
   ["a list's letters back, kept as a person", "Eve = crm-bounces@acme.de", "crm-bounces@acme.de", "IGNORED -"],
   ["Fireflies' notetaker", ACME, "fred@fireflies.ai", "IGNORED -"],
   ["a person at Fireflies", "Fin = fin@fireflies.ai", "fin@fireflies.ai", "BUYER Fin EMAIL_EXACT"],

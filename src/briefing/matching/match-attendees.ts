@@ -28,7 +28,8 @@ const LIST_OR_PERSON = /-(request|owner)$/;
 function ignoredBecause(address: string, isKept: boolean): string | null {
   const local = mail.localPartOf(address).replace(/\+.*$/, "");
   const domain = mail.domainOf(address);
-  if (CALENDAR_DOMAIN.test(domain) || ROOM.test(local)) return "This is a room or another shared calendar.";
+  if (CALENDAR_DOMAIN.test(domain) || (ROOM.test(local) && !isKept))
+    return "This is a room or another shared calendar.";
   if (NOTETAKERS.has(address) || NOTETAKER.test(local)) return "This is a bot that takes notes.";
   if (NO_REPLY.test(local)) return "This address sends mail only; nobody reads it.";
   const isBelow = /^(lists?|listserv)\./.test(domain) && domain !== (mail.mailDomainOf(address) ?? domain);
