@@ -74,8 +74,8 @@ interface NewMeeting
   attendees: readonly AttendeeInput[];
 }
 
-/** As which a text is found. The database's own `lower` knows the letters of its locale, perhaps no more than ASCII. */
-export const searchKey = (text: string): string => text.toLowerCase();
+/** As which a text is found, in either Unicode form. The database's own `lower` knows the letters of its locale, perhaps no more than ASCII. */
+export const searchKey = (text: string): string => text.toLowerCase().normalize("NFC");
 
 /** What a meeting is found by. */
 export const searchTextOf = (title: string, attendees: readonly AttendeeInput[]): string =>
