@@ -6,6 +6,7 @@ import { byStrength, headline, type QuietDeal, silenceOf } from "../../web/src/q
 import * as board from "../../web/src/quiet/wishes";
 import { draftOf, faultOf, inputOf } from "../../web/src/silence/draft";
 import { keyed } from "../../web/src/ui/keys";
+import { money } from "../../web/src/ui/words";
 
 /** What the page decides by itself, without a browser. */
 
@@ -227,4 +228,15 @@ test("settings of silence go into a form and come out as they were; a line that 
   expect(faultOf({ ...second, days: "-1" }, draft.lines)).toBe("Days from 0 to 3650.");
   const twice = { ...second, code: first.code, scope: first.scope, days: "4" };
   expect(faultOf(twice, [first, twice])).toBe("The same is said above for the same deals.");
+});
+
+// Seen red: 0 of a currency of which there was some.
+test.each([
+  ["0.00001234", "BTC", "BTC\u00a00.00001234"],
+  ["-0.00001", "EUR", "-€0.00001"],
+  ["1234.50", "EUR", "€1,234.50"],
+  ["99999999999.1234567", "USD", "$99,999,999,999.1234567"],
+  ["1200.00", "EUR", "€1,200"],
+])("an amount of %s %s is shown exactly", (amount, currency, shown) => {
+  expect(money({ amount, currency })).toBe(shown);
 });

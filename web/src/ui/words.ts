@@ -109,6 +109,9 @@ export function amountOf(typed: string): string | null {
 /** An amount as it may be typed: "1,200.5". */
 export const typedAmount = (amount: string): string => PRECISE.format(amount as Intl.StringNumericLiteral);
 
+/** What every browser's `Intl` takes; a small amount of a currency without coins must not be shown as none. */
+const MOST_DECIMALS = 20;
+
 /** Exact: the amount is decimal text and never becomes a float. */
 export function money({ amount, currency }: { amount: string; currency: string }): string {
   if (!/^[A-Z]{3}$/.test(currency)) return `${amount} ${currency}`;
@@ -116,7 +119,7 @@ export function money({ amount, currency }: { amount: string; currency: string }
     style: "currency",
     currency,
     trailingZeroDisplay: "stripIfInteger",
-    maximumFractionDigits: 4,
+    maximumFractionDigits: MOST_DECIMALS,
   } as const;
   return apart(new Intl.NumberFormat(THE_BROWSERS, style).format(amount as Intl.StringNumericLiteral));
 }
