@@ -14,7 +14,7 @@ export function DealCard({ deal, meeting, onChange }: { deal: Deal; meeting: Mee
   return (
     <Card title={title} aside={<Badge tone={DEAL_STATUS[status].tone}>{DEAL_STATUS[status].text}</Badge>}>
       <p className="muted">
-        <bdi>{organization?.name ?? "No company"}</bdi>
+        <bdi>{organization?.name ?? "Company not known"}</bdi>
         {crmUrl && (
           <>
             {", "}

@@ -70,7 +70,7 @@ function PersonLine({ person: { name, crmUrl, organization, emails }, last }: Pe
         )}
       </h3>
       <p className="small muted breakable">
-        <bdi>{organization?.name ?? "No company"}</bdi>
+        <bdi>{organization?.name ?? "Company not known"}</bdi>
         {mail && (
           <>
             <br />

@@ -62,7 +62,7 @@ function DealFacts({ deal: { value, owner, organization, stage, pipeline, quiet 
       </Fact>
       <Fact name="Value">{value ? money(value) : "not known"}</Fact>
       <Fact name="Owner">
-        <bdi>{owner?.name ?? "nobody"}</bdi>
+        <bdi>{owner?.name ?? "not known"}</bdi>
       </Fact>
       <Fact name="Stage">
         <bdi>{stage?.name ?? "not known"}</bdi>

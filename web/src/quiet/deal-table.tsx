@@ -65,7 +65,7 @@ function DealRow({ deal, onOpen }: { deal: QuietDeal; onOpen(): void }) {
         {value ? money(value) : "not known"}
       </td>
       <td data-name="Owner">
-        <bdi>{owner?.name ?? "nobody"}</bdi>
+        <bdi>{owner?.name ?? "not known"}</bdi>
       </td>
       <td data-name="Why" className="small">
         {snooze ? (
