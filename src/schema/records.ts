@@ -152,7 +152,7 @@ export class Person extends Node {
   @Field(() => String, { description: "As the CRM holds it." })
   name!: string;
 
-  @Field(() => [EmailAddress], { description: "All addresses, as the CRM orders them." })
+  @Field(() => [EmailAddress], { description: "All addresses, as the CRM orders them; of several in one field each." })
   emails!: EmailAddress[];
 
   @Field(() => [PhoneNumber], { description: "All numbers, as the CRM orders them." })
