@@ -1,9 +1,8 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { recordAudit } from "../auth/policies";
 import { explain, stopBehind } from "../crm/errors";
 import { type CrmOAuth, type Grant, OAuthError, type TokenFailure } from "../crm/oauth";
 import type { Database, TenantScope } from "../database/database";
-import { heldUpOf } from "../database/errors";
+import { outlast } from "../database/errors";
 import { ConnectionRow, type ReauthorizationReason, RenewalAttemptRow } from "../entities/connection";
 import { type Clock, MINUTE_MS, timeLimit } from "../platform/clock";
 import type { Logger } from "../platform/logger";
@@ -29,10 +28,6 @@ export interface RenewalParts {
 
 /** A database that is upgraded or restored is away for no longer; the CRM has no second pair for whoever gives up. */
 const STORE_WITHIN_MS = 30 * MINUTE_MS;
-/** At least, for a process that was frozen until that was over. */
-const STORE_TRIES = 3;
-/** Sooner than another process could be refused the token that this one has used up. */
-const STORE_AGAIN_MS = 250;
 
 /** Another process renews, or this one was frozen and has lost the right to: nothing was sent and nothing is noted. */
 export class RenewalHeldUpError extends OAuthError {
@@ -77,23 +72,11 @@ export class Renewal {
    * The CRM has rotated the token: what it granted is lost unless it is stored, so a lock or a session that was lost to
    * a freeze, or a database that is away or being restored, is no reason to give up.
    */
-  async #stored(
-    tenantId: number,
-    copyId: number,
-    old: Credential,
-    grant: Grant,
-    askedAt: Date,
-  ): Promise<Credential | null> {
-    const isOver = timeLimit(this.parts.clock, STORE_WITHIN_MS);
-    for (let tries = 1; ; tries += 1) {
-      try {
-        return await this.#store(tenantId, copyId, old, grant, askedAt);
-      } catch (error) {
-        if (heldUpOf(error) === null || (tries >= STORE_TRIES && isOver())) throw error;
-        if (tries === 1) this.parts.logger.warn({ tenantId, err: error }, "a renewed token could not be stored yet");
-        await sleep(STORE_AGAIN_MS);
-      }
-    }
+  #stored(tenantId: number, copyId: number, old: Credential, grant: Grant, askedAt: Date): Promise<Credential | null> {
+    const store = () => this.#store(tenantId, copyId, old, grant, askedAt);
+    return outlast(store, timeLimit(this.parts.clock, STORE_WITHIN_MS), (err) =>
+      this.parts.logger.warn({ tenantId, err }, "a renewed token could not be stored yet"),
+    );
   }
 
   #store(tenantId: number, copyId: number, old: Credential, grant: Grant, askedAt: Date): Promise<Credential | null> {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { QueryRunnerAlreadyReleasedError } from "typeorm";
 import { codeOf, messageOf, ServiceError, UNREACHED_CODES } from "../platform/errors";
 import type { Secret } from "../platform/keyring";
@@ -101,4 +102,30 @@ export const needsOperator = (error: unknown): boolean =>
 function isHeldUp(error: unknown): boolean {
   if (isGivenUp(error) || needsOperator(error) || codeOf(error) === TOO_LONG) return true;
   return error instanceof Error && error.message === NO_SESSION;
+}
+
+/** Sooner than another process could be refused a token that a renewal has used up. */
+const AGAIN_MS = 250;
+/** At least, for a process that was frozen until its time was over. */
+const TRIES = 3;
+
+/**
+ * What nobody tells a second time is lost unless it is kept: while the database holds that up it is tried again.
+ * @param isOver whether it is given up
+ * @param tell of the first failure
+ */
+export async function outlast<T>(
+  keep: () => Promise<T>,
+  isOver: () => boolean,
+  tell: (err: unknown) => void,
+): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await keep();
+    } catch (error) {
+      if (heldUpOf(error) === null || (tries >= TRIES && isOver())) throw error;
+      if (tries === 1) tell(error);
+      await sleep(AGAIN_MS);
+    }
+  }
 }

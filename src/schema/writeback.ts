@@ -3,7 +3,7 @@ import { ArgsType, createUnionType, Field, ID, InputType } from "type-graphql";
 import { isDeeperThan } from "../crm/parsing/values";
 import type { MatchedEntity } from "../entities/meeting";
 import type { FieldWriteRow, NoteWriteRow, StoredWriteErrorCode, StoredWriteState } from "../entities/writeback";
-import { faultOfKey } from "../writeback/writing";
+import { faultOfKey } from "../writeback/write-history";
 import { apiEnum, connectionOf, JsonScalar, Node, ObjectType, PageArgs } from "./base";
 import { CrmEntityEnum } from "./crm";
 import { Checked, NotBlank, resultOf } from "./refusal";

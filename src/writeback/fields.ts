@@ -2,7 +2,7 @@ import type { Actor } from "../auth/actor";
 import { areLabelsOld } from "../connections/field-lists";
 import { type FieldMappings, readFieldMappings } from "../connections/field-mappings";
 import { CrmError } from "../crm/errors";
-import type { CrmField } from "../crm/parsing/fields";
+import type { CrmCustomFields, CrmField } from "../crm/parsing/fields";
 import type { TenantScope } from "../database/database";
 import type { MatchedEntity } from "../entities/meeting";
 import type { FieldMappingRow, FieldWriteRow } from "../entities/writeback";
@@ -32,13 +32,15 @@ import {
   type WriteFailure,
   type WriteOutcome,
 } from "./outcomes";
-import { FIELD, makeReceipts, settle } from "./receipts";
+import { FIELD, makeReceipts } from "./receipts";
 import { copyFields, type TargetsRefusal } from "./targets";
 import {
   type Begun,
+  bring,
   callsToWrite,
   hashOf,
   type Intent,
+  settleFound,
   type WritebackParts,
   Writing,
   type WritingRefusal,
@@ -122,6 +124,7 @@ export class FieldWrites {
   /** The only place that sends values, and only who has just made the receipts comes here: one record after another. */
   async #send(receipts: FieldWriteRow[], toSend: readonly ReceiptedField[]): Promise<FieldWriteRow[]> {
     const settled = new Map(receipts.map((receipt) => [receipt.id, receipt]));
+    const seen: [FieldWriteRow, CrmCustomFields][] = [];
     let stop: WriteFailure | null = null;
     for (const batch of batchesOf(toSend)) {
       const { receipt, target } = batch[0];
@@ -131,7 +134,13 @@ export class FieldWrites {
       stop = report.stop;
       const outcomes = stop ? report.outcomes : await this.#explained(batch, report.outcomes);
       for (const row of await this.#settle(batch, { ...report, outcomes })) settled.set(row.id, row);
+      if (report.seen) seen.push([receipt, report.seen]);
     }
+    // Behind all: what the copy waits for would keep the next record's value from being sent in time.
+    const copy = async (scope: TenantScope) => {
+      for (const [{ copyId, entity }, record] of seen) await copyFields(scope, copyId, entity, record);
+    };
+    if (seen[0]) await bring(this.parts, seen[0][0], copy);
     return [...settled.values()];
   }
 
@@ -148,24 +157,18 @@ export class FieldWrites {
     return explained;
   }
 
-  async #settle(batch: RecordBatch, { outcomes, errors, seen }: RecordReport): Promise<FieldWriteRow[]> {
-    const { database, clock, logger, metrics } = this.parts;
-    const { tenantId, copyId, entity } = batch[0].receipt;
-    const settled = await database.tenant(tenantId).transaction(async (scope) => {
-      const rows: FieldWriteRow[] = [];
-      for (const [position, { receipt }] of batch.entries()) {
-        const outcome = outcomes[position];
-        if (outcome) rows.push(await settle(scope, FIELD, receipt.id, outcome, clock()));
-      }
-      if (seen) await copyFields(scope, copyId, entity, seen);
-      return rows;
-    });
-    for (const [position, { id, state, errorCode }] of settled.entries()) {
-      metrics?.crmWrites.inc({ kind: "field", state });
+  async #settle(batch: RecordBatch, { outcomes, errors }: RecordReport): Promise<FieldWriteRow[]> {
+    const settled: FieldWriteRow[] = [];
+    for (const [position, { receipt }] of batch.entries()) {
+      const outcome = outcomes[position];
+      if (!outcome) continue;
+      const row = await settleFound(this.parts, FIELD, receipt, { outcome });
+      settled.push(row);
+      const { tenantId, id: writeId, state, errorCode: code } = row;
       const err = state === "WRITTEN" ? undefined : errors[position];
       const level = err instanceof UnsealError ? "error" : err ? "warn" : "info";
       const what = err ? "a field was not seen written" : "a field was sent to the CRM";
-      logger[level]({ tenantId, writeId: id, state, code: errorCode, err }, what);
+      this.parts.logger[level]({ tenantId, writeId, state, code, err }, what);
     }
     return settled;
   }

@@ -30,7 +30,7 @@ export type WriteOutcome =
 /** What is known of a write, and what was seen with it. */
 export interface Found {
   outcome: WriteOutcome;
-  /** Brings what was seen into the copy, in the transaction that settles the receipt. */
+  /** Brings what was seen into the copy. */
   copy?(scope: TenantScope, now: Date): Promise<void>;
 }
 

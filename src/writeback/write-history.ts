@@ -7,7 +7,6 @@ import { DAY_MS } from "../platform/clock";
 import type { Patterns } from "../platform/email-address";
 import { NO_MORE_LOOKS, pauseBefore } from "./outcomes";
 import { FIELD, NOTE, type WriteKind } from "./receipts";
-import { faultOfKey } from "./writing";
 
 /** Whether the record that a receipt names is one of the CRM company that is connected now. */
 export type OfCompany = { of_present_company: boolean };
@@ -45,10 +44,7 @@ export type WrittenRow =
   | { kind: "NOTE"; row: NoteWriteRow & OfCompany }
   | { kind: "FIELD"; row: FieldWriteRow & OfCompany };
 
-interface Listed {
-  id: string;
-  kind: WrittenRow["kind"];
-}
+type Listed = { id: string; kind: WrittenRow["kind"] };
 const LISTED = { id: "text", kind: "text", position: "json" } as const;
 
 /** SQL: so many of each as a page needs, which an index has sorted. */
@@ -60,6 +56,15 @@ const receiptsOf =
         WHERE t.tenant_id = $1${narrowed}${beyond} ORDER BY ${orderBy} LIMIT ${limit})`;
     return `(${of("note_write", "NOTE")} UNION ALL ${of("field_write", "FIELD")}) t`;
   };
+
+const LONGEST_KEY = 200;
+
+/** Why a key cannot be kept and found again; null: it can. */
+export function faultOfKey(key: string): string | null {
+  if (key.trim() === "") return "must not be empty: choose a new one for each intent, for example a UUID";
+  if (key.length > LONGEST_KEY) return `must have at most ${LONGEST_KEY} characters`;
+  return /\0|\p{Surrogate}/u.test(key) ? "must not contain a NUL character or half a surrogate pair" : null;
+}
 
 export interface WritesFilter {
   meetingId: string | null;

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Actor } from "../auth/actor";
 import { type PolicyRefusal, refusalToWrite, refusedByPolicy } from "../auth/policies";
@@ -7,12 +7,13 @@ import { CrmApi, type TokenSource } from "../crm/api";
 import type { CallParts, Reservation } from "../crm/calls";
 import type { CrmHttp } from "../crm/http";
 import type { Database } from "../database/database";
+import { outlast } from "../database/errors";
 import type { WriteReceipt } from "../entities/writeback";
 import { type Clock, timeLimit } from "../platform/clock";
 import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
-import { AWAITED_MS, BEGIN_WITHIN_MS, type Found, NotSentInTimeError } from "./outcomes";
+import { ABANDONED_AFTER_MS, AWAITED_MS, BEGIN_WITHIN_MS, type Found, NotSentInTimeError } from "./outcomes";
 import { findReceipts, ReceiptGoneError, settle, type WriteKind } from "./receipts";
 
 /** What writing to the CRM and looking up what became of it are made with. */
@@ -32,19 +33,8 @@ export interface WritebackParts {
   stopped(): Promise<Refused<"CRM_UNAVAILABLE"> | null>;
 }
 
-const LONGEST_KEY = 200;
-
-/** Why a key cannot be kept and found again; null: it can. */
-export function faultOfKey(key: string): string | null {
-  if (key.trim() === "") return "must not be empty: choose a new one for each intent, for example a UUID";
-  if (key.length > LONGEST_KEY) return `must have at most ${LONGEST_KEY} characters`;
-  return /\0|\p{Surrogate}/u.test(key) ? "must not contain a NUL character or half a surrogate pair" : null;
-}
-
 /** The same input gives the same hash, whoever sends it. */
-export function hashOf(input: readonly unknown[]): string {
-  return createHash("sha256").update(JSON.stringify(input)).digest("hex");
-}
+export const hashOf = (input: readonly unknown[]): string => hash("sha256", JSON.stringify(input));
 
 const KEY_REUSED = refused(
   "IDEMPOTENCY_KEY_REUSED",
@@ -58,12 +48,11 @@ const RECEIPT_GONE = refused(
 );
 
 /** Calls through the connection of a copy. @param may what keeps each request from the wire */
-export function callsOf(parts: WritebackParts, tenantId: number, copyId: number, may: MayCall = {}): CrmApi {
+export function callsOf(parts: WritebackParts, tenantId: number, copyId: number, may: Partial<CallParts> = {}): CrmApi {
   const { http, crmBaseUrl, tokensOf, reservationOf } = parts;
   const [tokens, reservation] = [tokensOf(tenantId, copyId), reservationOf?.(tenantId, copyId)];
   return new CrmApi({ http, baseUrl: crmBaseUrl, tokens, ...may, reservation });
 }
-type MayCall = Pick<CallParts, "mayBegin" | "mayWait">;
 
 /**
  * Calls that write what a receipt says. Waiting for a token or for a socket may take long, and a frozen process does not
@@ -82,21 +71,33 @@ export function callsToWrite(parts: WritebackParts, { tenantId, copyId, requeste
   return callsOf(parts, tenantId, copyId, { mayBegin, mayWait });
 }
 
-/** Settles a receipt by what the CRM certainly did, and brings what was seen into the copy at once. */
+/** Settles a receipt by what the CRM said, alone: nobody says it again. Then brings what was seen into the copy. */
 export async function settleFound<Row extends WriteReceipt>(
-  { database, clock, metrics }: WritebackParts,
+  parts: WritebackParts,
   kind: WriteKind<Row>,
-  { tenantId, id }: Pick<WriteReceipt, "tenantId" | "id">,
+  receipt: Row,
   { outcome, copy }: Found,
 ): Promise<Row> {
-  const settled = await database.tenant(tenantId).transaction(async (scope) => {
-    const now = clock();
-    const receipt = await settle(scope, kind, id, outcome, now);
-    await copy?.(scope, now);
-    return receipt;
-  });
+  const { database, clock, logger, metrics } = parts;
+  const { tenantId, id: writeId, requestedAt } = receipt;
+  const settled = await outlast(
+    () => database.tenant(tenantId).transaction((scope) => settle(scope, kind, writeId, outcome, clock())),
+    timeLimit(clock, ABANDONED_AFTER_MS, requestedAt),
+    (err) => logger.warn({ tenantId, writeId, err }, "what became of a write could not be noted yet"),
+  );
   metrics?.crmWrites.inc({ kind: kind.name, state: settled.state });
+  if (copy) await bring(parts, receipt, copy);
   return settled;
+}
+
+/** Where somebody else has the copy for too long, the next sync brings it. */
+export async function bring(
+  { database, clock, logger }: WritebackParts,
+  { tenantId, id: writeId }: WriteReceipt,
+  copy: Required<Found>["copy"],
+): Promise<void> {
+  const copied = database.tenant(tenantId).transaction((scope) => copy(scope, clock()));
+  await copied.catch((err: unknown) => logger.warn({ tenantId, writeId, err }, "what was written was not copied yet"));
 }
 
 export type WritingRefusal = PolicyRefusal | "CRM_UNAVAILABLE" | "IDEMPOTENCY_KEY_REUSED" | "NOT_CONNECTED";

@@ -16,7 +16,7 @@ const { world, simulator, database } = useCrm({ deals: 10, clock });
 
 // Seen red: a page wrote its notes first. One that was written at this moment waited for the page, and the page for it:
 // PostgreSQL ended one of the two, and who had written was told of a fault.
-test("whoever writes a note and a sync that reads it lock the receipt first, and then the note", async () => {
+test("whoever writes a note locks the receipt and then, with that in no hand, the note; a sync that reads it the receipt first", async () => {
   const counter = await countStatements(database.url);
   world.cleanup(counter.close);
   const service = await world.startService({ config: { databaseUrl: counter.url }, connected: ["acme"] });
@@ -25,11 +25,10 @@ test("whoever writes a note and a sync that reads it lock the receipt first, and
     transactions(await counter.sentDuring(work))
       .map((statements) => statements.map(({ sql }) => /UPDATE "?note_write|INSERT INTO note /.exec(sql)?.[0] ?? ""))
       .map((locked) => locked.filter(Boolean).map((text) => text.split(/[ "]/).at(-1) || "note"))
-      .filter((locked) => new Set(locked).size > 1);
-  const first = ["note_write", "note"];
-  expect(await orders(() => writeNote(service, { meetingId }))).toEqual([first]);
+      .filter((locked) => locked.length > 0);
+  expect(await orders(() => writeNote(service, { meetingId }))).toEqual([["note_write"], ["note"]]);
   aheadMs += 3_600_000;
-  expect(await orders(() => syncAgain(service, database))).toEqual([first]);
+  expect(await orders(() => syncAgain(service, database))).toEqual([["note_write", "note"]]);
 }, 60_000);
 
 // Seen red: the erasure held the copy and waited for the meeting, whose recording held it and waited for the copy. PostgreSQL

@@ -1,0 +1,106 @@
+import { Client } from "pg";
+import { KeepOut } from "../../src/connections/keep-out";
+import { Database, reachOf } from "../../src/database/database";
+import { erasePerson } from "../../src/operator/erasure";
+import { systemClock } from "../../src/platform/clock";
+import { Keyring } from "../../src/platform/keyring";
+import { createLogger } from "../../src/platform/logger";
+import { all, statesOf, useFieldStory } from "../support/field-story";
+import { patches, writeFields } from "../support/fields";
+import { askNote, posts } from "../support/notes";
+import { syncAgain, until } from "../support/stories";
+
+// Seen red: what the CRM had said of a write was thrown away with the transaction that was to note it. The receipt was UNKNOWN, and FAILED
+// where a colleague typed over the value before it was looked up; values of further records were never sent.
+
+const story = useFieldStory();
+const { world, simulator, database, service } = story;
+
+/** A session without any limit. */
+let holder: Client;
+beforeAll(async () => {
+  holder = new Client({ connectionString: database.url.reveal() });
+  await holder.connect();
+  world.cleanup(() => holder.end());
+});
+beforeEach(() => holder.query("BEGIN"));
+afterEach(() => holder.query("ROLLBACK"));
+
+const JUDGING = "SELECT pg_advisory_xact_lock(20260015, hashint8(copy_id)) FROM connection";
+const KEEPING = "SELECT pg_advisory_xact_lock(20260017, hashint8(tenant_id)) FROM connection";
+const waits = async (most = 1) => {
+  const found = await database.lockWaits();
+  return found.length >= most && found;
+};
+
+const values = async () => statesOf(await writeFields(service, story.meetingId, all("agreed")));
+const note = async () => [(await askNote(service, { meetingId: story.meetingId })).write?.state];
+const VALUES_COPIED = `SELECT custom_fields ->> $1 = 'agreed' AS copied FROM deal WHERE crm_id = $2`;
+const NOTE_COPIED = `SELECT 1 AS copied FROM note JOIN note_write ON crm_note_id = crm_id WHERE state = 'WRITTEN'`;
+
+test.each([
+  [
+    "values of three records",
+    JUDGING,
+    values,
+    () => database.query(VALUES_COPIED, [story.keyOf("DEAL"), story.ids.DEAL]),
+  ],
+  ["a note", KEEPING, note, () => database.query(NOTE_COPIED)],
+] as const)(
+  "what the CRM did with %s is known at once, though the copy is somebody else's for too long, and comes with the next sync",
+  async (_, lock, write, copied) => {
+    await holder.query(lock);
+    const states = await write();
+    expect(states).toEqual(states?.map(() => "WRITTEN"));
+    expect(states).toHaveLength(patches(simulator).length + posts(simulator).length);
+    expect((await copied()).filter((row) => row.copied)).toEqual([]);
+    await holder.query("ROLLBACK");
+    await syncAgain(service, database);
+    expect((await copied()).filter((row) => row.copied)).toHaveLength(1);
+  },
+  60_000,
+);
+
+test.each([
+  [
+    "a value",
+    "field_write",
+    "/api/v2/deals",
+    async () => statesOf(await writeFields(service, story.meetingId, [{ entity: "DEAL", value: "ended" }])),
+  ],
+  ["a note", "note_write", "/api/v1/notes", note],
+] as const)(
+  "what the CRM did with %s is noted after the session has ended that was to note it",
+  async (_, table, match, write) => {
+    const release = simulator.control.fail({ match, times: 1, with: { kind: "hangAfter" } });
+    const writing = write();
+    await until("it is sent", async () => patches(simulator).length + posts(simulator).length > 0);
+    await holder.query(`SELECT 1 FROM ${table} WHERE state = 'SENDING' FOR UPDATE`);
+    release();
+    const [first] = await until("it waits", waits);
+    await database.query("SELECT pg_terminate_backend($1)", [first?.pid]);
+    await until("it waits again", async () => (await database.lockWaits()).some(({ pid }) => pid !== first?.pid));
+    await holder.query("COMMIT");
+    expect(await writing).toEqual(["WRITTEN"]);
+  },
+  60_000,
+);
+
+// Seen red: the note held its receipt and waited for who was kept out, who waited for the page, which waited for the receipt.
+test("a note, a page that shows it and somebody who is kept out do not wait for each other in a ring", async () => {
+  await holder.query(JUDGING);
+  const parts = {
+    database: new Database(database.dataSource, { reach: await reachOf(database.dataSource) }),
+    clock: systemClock,
+    logger: createLogger("silent"),
+    keepOut: new KeepOut(new Keyring(world.config.encryptionKeys)),
+  };
+  const keeping = erasePerson(parts, await database.tenantId("acme"), "nobody@nowhere.example", true);
+  await until("who is kept out waits for the page", waits);
+  const writing = note();
+  await until("the note waits for who is kept out", () => waits(2));
+  await holder.query("UPDATE note_write SET crm_note_id = crm_note_id");
+  await holder.query("COMMIT");
+  expect(await writing).toEqual(["WRITTEN"]);
+  expect(await keeping).toMatchObject({ records: 0 });
+}, 60_000);
