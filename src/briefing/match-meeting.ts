@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { liveCopyId } from "../connections/connection";
-import { holdCopyToJudge } from "../connections/copies";
+import { holdPresentCopy } from "../connections/copies";
 import { MEETING_MATCHED, notifyOf } from "../database/between-processes";
 import type { CopyScope, TenantScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
@@ -52,12 +52,11 @@ export async function matchMeetings(
   now: Date,
   occasion: Occasion,
 ): Promise<void> {
-  const found = await findMatches(scope, meetings, occasion);
+  const copyId = await holdPresentCopy(scope);
+  const found = await findMatches(scope, copyId, meetings, occasion);
   await storeAttendees(scope, found);
   await storeMatches(scope, found, now);
-  const [{ copyId = null } = {}] = found;
-  // A copy that was retired meanwhile is being purged: a row that came now would stay for ever.
-  if (copyId !== null && (await holdCopyToJudge(scope, copyId))) {
+  if (copyId !== null) {
     const copy = { ...scope, copyId };
     const readable = found.flatMap((one) => one.match.readable.map((record) => ({ meetingId: idOf(one), ...record })));
     const { left, matchedFirst } = await replaceReadable(copy, found.map(idOf), readable);
@@ -73,7 +72,8 @@ export async function findOutdated(
   scope: TenantScope,
   meetings: readonly MatchableMeeting[],
 ): Promise<MatchableMeeting[]> {
-  return (await findMatches(scope, meetings, "SYNCED")).filter(isChanged).map(({ meeting }) => meeting);
+  const found = await findMatches(scope, await liveCopyId(scope), meetings, "SYNCED");
+  return found.filter(isChanged).map(({ meeting }) => meeting);
 }
 
 /** Meetings up to `until` that know a record behind `after` which the copy has no more: a thousand records are looked for at once. */
@@ -119,10 +119,10 @@ const WEIGHT = 10;
 /** In the order of `meetings`, with a number of statements that does not depend on theirs. */
 async function findMatches(
   scope: TenantScope,
+  copyId: number | null,
   meetings: readonly MatchableMeeting[],
   occasion: Occasion,
 ): Promise<FoundMatch[]> {
-  const copyId = await liveCopyId(scope);
   const ids = meetings.map(({ row }) => row.id);
   const stored = await readStored(scope, copyId, ids);
   const each = meetings.map((meeting) => ({ meeting, fact: factOf(meeting), was: stored.get(meeting.row.id) }));

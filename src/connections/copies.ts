@@ -8,6 +8,7 @@ import type { Rematch } from "../entities/sync-run";
 import { ERASED } from "../platform/email-address";
 import type { Logger } from "../platform/logger";
 import { forEachLogged } from "../platform/work";
+import { liveCopyId, lockConnection } from "./connection";
 
 /** A new live copy of what `user` sees. The caller has retired the tenant's earlier one. */
 export async function createCopy({ tenantId, rows }: TenantScope, user: CrmCurrentUser, now: Date): Promise<number> {
@@ -60,6 +61,18 @@ export async function tryToHoldCopyToJudge({ tenantId, rows }: TenantScope, copy
     { held: "flag" },
   );
   return live?.held ?? false;
+}
+
+/**
+ * The live copy, held from before it is read: a sync whose pages, end and matching all passed after that would match nothing of
+ * what this transaction stores. null: none is connected, nor will be until it ends.
+ */
+export async function holdPresentCopy(scope: TenantScope): Promise<number | null> {
+  const before = await liveCopyId(scope);
+  if (before !== null && (await holdCopyToJudge(scope, before))) return before;
+  const { copyId } = await lockConnection(scope);
+  if (copyId !== null) await holdCopyToJudge(scope, copyId);
+  return copyId;
 }
 
 /** Ends the syncs of a copy that goes. `sync/schedule.ts` does it; `services.ts` gives it. */
