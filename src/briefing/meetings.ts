@@ -3,6 +3,7 @@ import { recordAudit } from "../auth/policies";
 import { liveCopyId, NOT_CONNECTED } from "../connections/connection";
 import type { KeepOut, KeptOut } from "../connections/keep-out";
 import type { CopyScope, Database, TenantScope } from "../database/database";
+import { behindOthers } from "../database/errors";
 import { MeetingRow } from "../entities/meeting";
 import type { Clock } from "../platform/clock";
 import { ERASED, mailboxIn, nameBeside, withoutMentions } from "../platform/email-address";
@@ -192,7 +193,8 @@ export class Meetings {
     });
   }
 
+  /** An erasure locks texts of many meetings in another order. */
   #inTurn<T>({ tenantId }: Actor, work: (scope: TenantScope) => Promise<T>): Promise<T> {
-    return this.database.tenant(tenantId).transaction(work);
+    return behindOthers(() => this.database.tenant(tenantId).transaction(work));
   }
 }

@@ -50,7 +50,8 @@ export class HeldUpError extends ServiceError {
 }
 
 /** PostgreSQL's codes for a lock, a silence or a transaction over its limit, as of a frozen process, and for locks that wait for each other. */
-const LOCK_CODES = ["55P03", "25P03", "25P04", "40P01"];
+const DEADLOCK = "40P01";
+const LOCK_CODES = ["55P03", "25P03", "25P04", DEADLOCK];
 /** For a session that was ended, and a server that was, or is not there or full for now. */
 const ENDED_CODES = ["57P01", "57P02", "57P03", "57P05", "53300", "ECONNRESET", "EPIPE", "ETIMEDOUT"];
 const GIVEN_UP_CODES = new Set<unknown>([...LOCK_CODES, ...ENDED_CODES, ...UNREACHED_CODES]);
@@ -128,4 +129,15 @@ export async function outlast<T>(
       await sleep(AGAIN_MS);
     }
   }
+}
+
+/** Of those that wait for each other's locks one is ended, and goes behind the others; that it is the same one so often is no chance. */
+const MOST_DEADLOCKS = 5;
+
+/** Does a transaction again, or a statement, that was ended because it and another waited for each other: it kept nothing. */
+export async function behindOthers<T>(work: () => Promise<T>, tries = MOST_DEADLOCKS): Promise<T> {
+  return work().catch((error: unknown) => {
+    if (codeOf(error) !== DEADLOCK || tries <= 1) throw error;
+    return behindOthers(work, tries - 1);
+  });
 }

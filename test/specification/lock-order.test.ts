@@ -61,6 +61,39 @@ test("who erases a person waits for no meeting with the copy in hand, and matche
   expect(await database.query(`SELECT 1 ${knows}`, known)).toEqual([]);
 }, 60_000);
 
+// Seen red: PostgreSQL ended one of the two. Who recorded was told to try again, or the operator of a deadlock.
+test("an erasure and a recording of several meetings that wait for each other both go on", async () => {
+  const service = await world.startService({ roles: ["api"] });
+  const email = "erased@nowhere.example";
+  const record = (names: string[]) =>
+    service.ask("mutation ($inputs: [RecordMeetingInput!]!) { recordMeetings(inputs: $inputs) { __typename } }", {
+      inputs: names.map((externalId) => ({
+        ...{ externalId, title: `With ${email}`, ownerEmail: "anna@seller.example", attendees: [{ email }] },
+        startsAt: clock().toISOString(),
+      })),
+    });
+  await record(["x", "y", "z"]);
+  // The first by its key is the last by its name.
+  await database.query(
+    `UPDATE meeting m SET external_id = o.name FROM (
+       SELECT id, chr(100 - row_number() OVER (ORDER BY id)::int) AS name FROM meeting WHERE external_id IN ('x', 'y', 'z')) o
+     WHERE m.id = o.id AND m.tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme')`,
+  );
+  const holder = database.dataSource.createQueryRunner();
+  await holder.startTransaction();
+  await holder.query("SELECT 1 FROM meeting WHERE external_id = 'b' FOR UPDATE");
+  const keepOut = new KeepOut(new Keyring(world.config.encryptionKeys));
+  const parts = { database: new Database(database.dataSource), keepOut, clock, logger: createLogger("silent") };
+  const erasing = erasePerson(parts, await database.tenantId("acme"), email, false);
+  await until("the erasure waits", async () => (await database.lockWaits()).length > 0);
+  const recording = record(["a", "b", "c"]);
+  await until("the recording waits", async () => (await database.lockWaits()).length > 1);
+  await holder.commitTransaction();
+  await holder.release();
+  expect((await recording).errors).toBeUndefined();
+  expect(await erasing).toMatchObject({ meetings: 3 });
+}, 60_000);
+
 // Seen red: a row that changed while the statement waited for it was passed by, and taken for the last.
 test("a text in whose row something else is kept at that moment is erased as well", async () => {
   const scope = new Database(database.dataSource).tenant(await database.tenantId("acme"));
