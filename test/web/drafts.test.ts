@@ -4,7 +4,7 @@ import { connect, syncEnds } from "../support/stories";
 import { useStarted } from "../support/world";
 import { findings } from "./support/browser";
 import { startProduct } from "./support/product";
-import { disconnected, noteForm, openMeeting, openNewMeeting } from "./support/steps";
+import { disconnected, isGuarded, noteForm, openMeeting, openNewMeeting } from "./support/steps";
 
 // Seen red with the page as it was, which kept typed text in the form alone.
 
@@ -225,6 +225,13 @@ test("where the browser keeps nothing the page says so, and warns before the tex
   await dialog.dismiss();
   await left;
   expect(await shown()).toBe(TYPED);
+  // Seen red: elsewhere in the page nothing warned, nor after that.
+  await page.getByRole("link", { name: "Meetings" }).first().click();
+  await page.getByRole("link", { name: title, exact: true }).waitFor();
+  expect(await isGuarded(page)).toBe(true);
   await openMeeting(page, title);
   expect(await shown()).toBe(TYPED);
+  await noteForm(page).form.getByText("This browser cannot keep your text").waitFor();
+  await noteForm(page).text.fill("");
+  expect(await isGuarded(page)).toBe(false);
 });

@@ -2,7 +2,7 @@ import type { Page } from "playwright-core";
 import { until } from "../support/stories";
 import { useStarted } from "../support/world";
 import { startProduct } from "./support/product";
-import { answerWith, connectThroughConsent, disconnected, recordPastMeetings, state } from "./support/steps";
+import { answerWith, connectThroughConsent, disconnected, isGuarded, recordPastMeetings, state } from "./support/steps";
 
 /** What holds of what somebody has typed or been told, when they go elsewhere and come back. */
 
@@ -12,8 +12,7 @@ beforeAll(async () => {
   page = await product.signIn("admin");
 });
 
-/** Whether the browser would ask before the page goes. */
-const isGuarded = () => page.evaluate("!window.dispatchEvent(new Event('beforeunload', { cancelable: true }))");
+const isSaved = () => page.locator(".notice").filter({ hasText: "The settings are saved." }).waitFor();
 const search = () => new URL(page.url()).search;
 
 /** Such an operation waits on its way to the service. @returns lets it go */
@@ -74,9 +73,11 @@ test("settings that were not saved are there when one comes back to them, and le
   await page.getByRole("textbox", { name: "Days" }).fill("33");
   await page.getByRole("link", { name: "Quiet deals", exact: true }).first().click();
   await page.getByRole("heading", { level: 1, name: "Quiet deals" }).waitFor();
+  // Seen red: it warned only while the form was there.
+  expect(await isGuarded(page)).toBe(true);
   await page.goBack();
   expect(await page.getByRole("textbox", { name: "Days" }).inputValue()).toBe("33");
-  expect(await isGuarded()).toBe(true);
+  expect(await isGuarded(page)).toBe(true);
 });
 
 // Seen red: the numbers of the settings before stood there, with Save beside them.
@@ -118,7 +119,7 @@ test("a name is no key of an activity type, and says so before it is saved", asy
   expect(await page.getByRole("button", { name: "Save" }).isDisabled()).toBe(true);
   await types.fill("demo, site_visit");
   await page.getByRole("button", { name: "Save" }).click();
-  await page.getByRole("status").filter({ hasText: "The settings are saved." }).waitFor();
+  await isSaved();
   expect(await product.database.query("SELECT two_way_types FROM quiet_settings")).toEqual([
     { two_way_types: ["demo", "site_visit"] },
   ]);
@@ -139,6 +140,7 @@ test("who goes elsewhere while their settings are saved may change them again", 
     );
     return stored?.days === "34";
   });
+  await until("it is known", async () => (await isGuarded(page)) === false);
   await page.goBack();
   await page.getByText("Nothing is changed.").waitFor();
   expect(await days.inputValue()).toBe("34");
@@ -146,7 +148,39 @@ test("who goes elsewhere while their settings are saved may change them again", 
   await page.getByText(/would become quiet/).waitFor();
   expect(await page.getByText("Other settings have been saved meanwhile").count()).toBe(0);
   await page.getByRole("button", { name: "Save" }).click();
-  await page.getByRole("status").filter({ hasText: "The settings are saved." }).waitFor();
+  await isSaved();
+  await page.unrouteAll({ behavior: "wait" });
+});
+
+// Seen red: the form showed what had been saved, and what was typed since was gone.
+test.each([
+  ["stays in the form", async () => undefined],
+  [
+    "is there for who goes elsewhere until then",
+    async () => {
+      await page.getByRole("link", { name: "Quiet deals", exact: true }).first().click();
+      await page.getByRole("heading", { level: 1, name: "Quiet deals" }).waitFor();
+    },
+  ],
+])("what is typed while settings are saved %s, and can be saved after them", async (_, go) => {
+  const days = page.getByRole("textbox", { name: "Days" });
+  await days.fill("44");
+  await page.getByText(/would become quiet/).waitFor();
+  const answer = await holding(page, "mutation SetSilence");
+  const answered = page.waitForResponse((one) => one.request().postData()?.includes("mutation SetSilence") ?? false);
+  await page.getByRole("button", { name: "Save" }).click();
+  await days.fill("35");
+  await go();
+  answer();
+  await (await answered).finished();
+  await page.evaluate("new Promise((done) => setTimeout(done, 100))");
+  expect(await isGuarded(page)).toBe(true);
+  if ((await days.count()) === 0) await page.goBack();
+  await page.getByText(/would become quiet/).waitFor();
+  expect([await days.inputValue(), await page.getByText("Other settings have been saved").count()]).toEqual(["35", 0]);
+  await page.getByRole("button", { name: "Save" }).click();
+  await isSaved();
+  expect(await isGuarded(page)).toBe(false);
   await page.unrouteAll({ behavior: "wait" });
 });
 

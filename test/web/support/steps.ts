@@ -82,6 +82,10 @@ export async function recordPastMeetings({ service, simulator }: Product): Promi
   }
 }
 
+/** Whether the browser would ask before the page goes. */
+export const isGuarded = (page: Page): Promise<boolean> =>
+  page.evaluate("!window.dispatchEvent(new Event('beforeunload', { cancelable: true }))");
+
 /** By how many pixels the page is wider than its window. */
 export async function overhang(page: Page): Promise<number> {
   const beyond = "document.documentElement.scrollWidth - document.documentElement.clientWidth";

@@ -1,3 +1,4 @@
+import { setLoss } from "../ui/losses";
 import { OF_BROWSER, OF_TAB, readFrom, removeFrom, type Store, writeTo } from "./stores";
 import { isTarget, type Target } from "./targets";
 
@@ -27,14 +28,17 @@ export function keepDraft(slot: string, draft: Draft): boolean {
     return true;
   }
   typed.set(slot, draft);
-  if (draft.text.length > LONGEST_DRAFT) return false;
-  return [OF_TAB, OF_BROWSER].map((store) => writeTo(store, slot, draft)).includes(true);
+  const isShort = draft.text.length <= LONGEST_DRAFT;
+  const isKept = isShort && [OF_TAB, OF_BROWSER].map((store) => writeTo(store, slot, draft)).includes(true);
+  setLoss(slot, !isKept);
+  return isKept;
 }
 
 /** It was sent, or cleared: another text, that another tab has typed since, stays. */
 export function dropDraft(slot: string, sent: string): void {
   typed.delete(slot);
   removeFrom(OF_TAB, slot);
+  setLoss(slot, false);
   if (draftIn(OF_BROWSER, slot)?.text === sent) removeFrom(OF_BROWSER, slot);
 }
 

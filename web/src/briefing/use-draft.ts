@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { useWarning } from "../ui/use-warning";
+import { isLoss } from "../ui/losses";
 import { type Draft, dropDraft, keepDraft, keptDraft } from "./drafts";
 import type { Target } from "./targets";
 
@@ -19,8 +19,7 @@ export interface DraftText extends Draft {
  */
 export function useDraft(slot: string, sent?: Draft | null): DraftText {
   const [draft, setDraft] = useState(() => ({ ...keptDraft(slot), ...(sent?.text && sent) }));
-  const [isKept, setKept] = useState(true);
-  useWarning(!isKept);
+  const [isKept, setKept] = useState(() => !isLoss(slot));
   const keep = (next: Draft) => {
     setDraft(next);
     setKept(keepDraft(slot, next));

@@ -13,9 +13,6 @@ export interface Draft {
   timeZone: string;
 }
 
-/** What was typed and not saved, as long as the page is there: a link to another part of it and back loses nothing. */
-export const unsaved: { draft: Draft | null } = { draft: null };
-
 export interface Line {
   /** Of this form only. */
   key: string;

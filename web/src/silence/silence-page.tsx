@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useRef, useState } from "react";
+import { useCallback, useEffect, useEffectEvent, useRef, useState } from "react";
 import { useMutation, useQuery } from "urql";
 import { Link } from "wouter";
 import { useChanges } from "../api/changes";
@@ -10,12 +10,12 @@ import { Freshness, Staleness } from "../ui/freshness";
 import { PageHead } from "../ui/page";
 import { Button, Card, Loading, Notice } from "../ui/parts";
 import { Problem } from "../ui/problem";
-import { useWarning } from "../ui/use-warning";
 import { counted, number } from "../ui/words";
-import { type Draft, draftOf, inputOf, isSound, unsaved } from "./draft";
+import { type Draft, draftOf, inputOf, isSound } from "./draft";
 import { Preview } from "./preview";
 import { ActivityTypes, Calendar } from "./rules";
 import { Thresholds } from "./thresholds";
+import { changeTyped, useTyped, warnOfTyped } from "./typed";
 
 /** When a deal counts as quiet, as the organization has it; owners and admins may change it. */
 export function SilencePage() {
@@ -88,7 +88,7 @@ function Form({ shown, onSaved }: { shown: SilenceQuery; onSaved(): void }) {
   const [stored, store] = useState({ after: quietSettings, settings: quietSettings });
   const settings = stored.after === quietSettings ? stored.settings : quietSettings;
   const saved = draftOf(settings);
-  const [changed, change] = useState(unsaved.draft);
+  const changed = useTyped();
   const [isSaved, setSaved] = useState(false);
   const [{ fetching, data, error }, set] = useMutation(SetSilenceDocument);
   const refusal = data && "message" in data.setQuietSettings ? data.setQuietSettings : null;
@@ -100,10 +100,12 @@ function Form({ shown, onSaved }: { shown: SilenceQuery; onSaved(): void }) {
   const isChanged = JSON.stringify(inputOf(draft)) !== JSON.stringify(inputOf(saved));
   // Two admins, two windows, or a draft that was begun before the first answer came.
   const isOvertaken = isChanged && !fetching && draft.version !== settings.version;
-  useEffect(() => {
-    if (mayChange) unsaved.draft = isChanged ? changed : null;
-  }, [mayChange, isChanged, changed]);
-  useWarning(isChanged);
+  useEffect(() => warnOfTyped(isChanged));
+  const leave = useEffectEvent(() => {
+    // What says the same as before a save says something else after it.
+    if (mayChange && !isChanged && !fetching) changeTyped(() => null);
+  });
+  useEffect(() => () => leave(), []);
   const save = async () => {
     const { data: answer } = await set({ input: { ...inputOf(draft), version: draft.version } });
     if (!answer) return;
@@ -112,8 +114,10 @@ function Form({ shown, onSaved }: { shown: SilenceQuery; onSaved(): void }) {
       announce(SAVED);
       setSaved(true);
       store({ after: quietSettings, settings: result.settings });
-      change(null);
-    } else if (result.code === "CHANGED_MEANWHILE") change((typed) => typed && { ...typed, version: "" });
+      // What was typed since is begun from what is saved now.
+      const { version } = result.settings;
+      changeTyped((typed) => (typed === draft ? null : typed && { ...typed, version }));
+    } else if (result.code === "CHANGED_MEANWHILE") changeTyped((typed) => typed && { ...typed, version: "" });
     else return;
     onSaved();
   };
@@ -122,12 +126,12 @@ function Form({ shown, onSaved }: { shown: SilenceQuery; onSaved(): void }) {
     if (isOvertaken) announce("The present settings are shown.");
     // A button that its own key press disables loses the focus later than the page looks for it.
     if (effect.current) focusOn(effect.current);
-    change(null);
+    changeTyped(() => null);
   };
   const wish = (part: Partial<Draft>) => {
     setSaved(false);
     // What says the same as what is stored is begun from that, whoever stored it.
-    change({ ...draft, ...(!isChanged && { version: settings.version }), ...part });
+    changeTyped(() => ({ ...draft, ...(!isChanged && { version: settings.version }), ...part }));
   };
   return (
     <div className="columns">
