@@ -158,6 +158,7 @@ export const matchShown = (row: MeetingMatchRow, outdated: string | null) => ({
   rule: outdated ? null : row.rule,
   reason: outdated ?? row.reason,
   matchedAt: row.matchedAt,
+  mayChange: outdated !== null || (row.mayChange && (row.dealId === null || row.chosenDealId === null)),
   meetingId: row.meetingId,
   dealId: outdated ? null : row.dealId,
 });
@@ -168,8 +169,7 @@ export const matchOfDeleted = (meetingId: string, now: Date) => ({
   rule: null,
   reason: "The meeting has just been deleted.",
   matchedAt: now,
-  meetingId,
-  dealId: null,
+  ...{ mayChange: false, meetingId, dealId: null },
 });
 
 /** A record that a meeting makes readable (decision 0005). */

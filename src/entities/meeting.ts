@@ -164,7 +164,7 @@ export class MeetingMatchRow extends OfMeeting {
   @Column("text")
   reason!: string;
 
-  @Column("boolean", { default: false, select: false })
+  @Column("boolean", { default: false })
   mayChange!: boolean;
 
   @Column("bigint", { nullable: true })

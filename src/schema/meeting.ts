@@ -91,8 +91,7 @@ export class Meeting extends Node {
 
   @Field(() => Date, {
     nullable: true,
-    description:
-      "When it was cancelled; null where it takes place. A cancelled one is no contact and grants no reading.",
+    description: "When it was cancelled; null where it takes place. Cancelled, it is no contact and grants no reading.",
   })
   cancelledAt!: Date | null;
 }
@@ -150,6 +149,9 @@ export class MeetingMatch {
 
   @Field(() => Date, { description: "When it was last decided." })
   matchedAt!: Date;
+
+  @Field(() => Boolean, { description: "Others may come to be meant. Till then a write is to name its target." })
+  mayChange!: boolean;
 
   meetingId!: string;
   dealId!: number | null;

@@ -22,11 +22,11 @@ const fail = (list: string, fault: Fault = { status: 500 }) =>
   simulator.control.fail({ match: new RegExp(`/api/v[12]/${list}$`), with: fault });
 
 interface Read {
-  match: { status: string; reason: string; deal: { id: string; crmId: string } | null };
+  match: { status: string; reason: string; mayChange: boolean; deal: { id: string; crmId: string } | null };
   attendees: { match: { status: string; person: { id: string } } }[];
 }
 const meetingOf = async (id: string, as: object) => {
-  const query = `query ($id: ID!) { meeting(id: $id) { match { status reason deal { id crmId } }
+  const query = `query ($id: ID!) { meeting(id: $id) { match { status reason mayChange deal { id crmId } }
     attendees { match { status person { id } } } } }`;
   return dataOf(await service.ask<{ meeting: Read }>(query, { id }, as)).meeting;
 };
@@ -146,7 +146,7 @@ test("a deal besides which others may come takes what names it, or was chosen, a
   const [named, chosen, left] = [await record(), await record(), await record()];
   const { match } = await meetingOf(left, as);
   const ONLY = "It is the only deal of the attendees that was open when the meeting began";
-  expect(match).toMatchObject({ status: "MATCHED", deal: { crmId: String(deal_id) } });
+  expect(match).toMatchObject({ status: "MATCHED", mayChange: true, deal: { crmId: String(deal_id) } });
   expect(match.reason).toBe(`${ONLY}. The CRM's deals have not been read to their end yet, so this may change.`);
 
   expect(await askNote(service, { meetingId: left }, as)).toEqual({ ...READING, field: "targetId" });
@@ -157,6 +157,7 @@ test("a deal besides which others may come takes what names it, or was chosen, a
   await writeNote(service, { meetingId: named, targetId }, as);
   const choose = "mutation ($id: ID!, $deal: ID!) { chooseDeal(meetingId: $id, dealId: $deal) { __typename } }";
   dataOf(await service.ask(choose, { id: chosen, deal: targetId }, as));
+  expect((await meetingOf(chosen, as)).match.mayChange).toBe(false);
   await writeNote(service, { meetingId: chosen }, as);
   expect(posts(simulator).map(({ body }) => body)).toMatchObject([{ deal_id }, { deal_id }]);
 
@@ -165,6 +166,7 @@ test("a deal besides which others may come takes what names it, or was chosen, a
   mend();
   await syncAgain(service, database, as);
   await until("it is known", async () => (await meetingOf(left, as)).match.status === "NEEDS_CHOICE");
+  expect((await meetingOf(left, as)).match.mayChange).toBe(false);
   expect((await meetingOf(named, as)).match.reason).toBe(
     `${ONLY}, as far as the CRM had been read then. The match stays as it was when something was written to the CRM for this meeting.`,
   );

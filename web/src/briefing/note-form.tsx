@@ -21,6 +21,8 @@ interface NoteFormProps {
   targets: readonly Target[];
   /** Where the match says that a note goes; null where it does not. */
   matched: Target | null;
+  /** Whether the match may come to say otherwise. */
+  mayChange: boolean;
   /** Whom the CRM will show as the note's author. */
   author: string | null;
   onChange(): void;
@@ -30,7 +32,7 @@ interface NoteFormProps {
  * A text, a look at it, and where it goes: where the match says until a person says it. What was sent stays as it was
  * until it is known what became of it.
  */
-export function NoteForm({ meetingId, slot, sentSlot, targets, matched, author, onChange }: NoteFormProps) {
+export function NoteForm({ meetingId, slot, sentSlot, targets, matched, mayChange, author, onChange }: NoteFormProps) {
   const [outcome, setOutcome] = useState<Outcome | null>(null);
   const [kept] = useState(() => keptNote(sentSlot) ?? (keptDraft(slot).text ? null : unsettledNote(sentSlot)));
   const draft = useDraft(slot, kept && { text: kept.content, at: kept.at });
@@ -97,7 +99,12 @@ export function NoteForm({ meetingId, slot, sentSlot, targets, matched, author, 
       )}
       {sending ? <Fate sending={sending} /> : outcome && <Settled outcome={outcome} author={author} />}
       <div className="row">
-        <Submit sending={sending} target={sending?.note.target ?? target} isEmpty={isEmpty} />
+        <Submit
+          sending={sending}
+          target={sending?.note.target ?? target}
+          lacking={mayChange && !chosen ? MAY_CHANGE : "Nothing is chosen yet to write it on"}
+          isEmpty={isEmpty}
+        />
         {sending?.fate === "NOT_RECEIVED" && <Button onClick={() => unlock(sender.edit)}>Edit</Button>}
         {sending?.fate === "STAYS_UNKNOWN" && (
           <Button onClick={() => unlock(sender.giveBack)}>Write it again, though it may be there twice</Button>
@@ -115,8 +122,18 @@ export function NoteForm({ meetingId, slot, sentSlot, targets, matched, author, 
   );
 }
 
+const MAY_CHANGE = "The CRM is still being read, and another record may come to be meant: choose where to write";
+
+interface SubmitProps {
+  sending: Sending | null;
+  target: Target | null;
+  /** Said where there is no target. */
+  lacking: string;
+  isEmpty: boolean;
+}
+
 /** The button, and beside it where it writes. */
-function Submit({ sending, target, isEmpty }: { sending: Sending | null; target: Target | null; isEmpty: boolean }) {
+function Submit({ sending, target, lacking, isEmpty }: SubmitProps) {
   const id = useId();
   const isWaiting = sending?.fate === "NOT_KNOWN" || sending?.fate === "STAYS_UNKNOWN";
   const label = {
@@ -142,7 +159,7 @@ function Submit({ sending, target, isEmpty }: { sending: Sending | null; target:
             On <bdi>{target.name}</bdi>
           </>
         ) : (
-          "Nothing is chosen yet to write it on"
+          lacking
         )}
       </span>
     </>

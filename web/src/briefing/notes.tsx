@@ -40,6 +40,7 @@ export function Notes({ meeting, briefing, viewer, mappings, author }: NotesProp
         sentSlot={sentSlot(viewer, meeting.id)}
         targets={targetsOf(briefing)}
         matched={matchedTarget(meeting, briefing)}
+        mayChange={meeting.match.mayChange}
         author={author}
         onChange={reread}
       />

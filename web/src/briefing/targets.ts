@@ -29,6 +29,7 @@ export function targetsOf({ deal, persons, organizations }: Briefing): Target[] 
 
 /** As the service chooses where no target is named: the deal, or the only person where no deal could be meant. */
 export function matchedTarget({ match, attendees }: Meeting, { deal, persons }: Briefing): Target | null {
+  if (match.mayChange) return null;
   if (deal) return onDeal(deal);
   const [person, ...others] = persons;
   const isOpen = match.status !== "NONE" || attendees.some((attendee) => attendee.match.status === "AMBIGUOUS");

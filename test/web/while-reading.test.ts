@@ -1,0 +1,36 @@
+import type { Page } from "playwright-core";
+import { posts } from "../support/notes";
+import { connect, syncAgain, syncEnds } from "../support/stories";
+import { useStarted } from "../support/world";
+import { findings } from "./support/browser";
+import { startProduct } from "./support/product";
+import { noteForm, openNewMeeting } from "./support/steps";
+
+let page: Page;
+const product = useStarted(() => startProduct());
+
+// Seen red: the first deal that had come stood there, and the note went on it.
+test("while the CRM is read for the first time a person says where a note goes; afterwards the match does", async () => {
+  const { service, simulator, database } = product;
+  const { email, dealId } = simulator.company.stories.singleDeal;
+  // They come, and do not end.
+  const mend = simulator.control.fail({ match: /\/api\/v[12]\/deals$/, with: { kind: "again" } });
+  await connect(service, simulator);
+  expect((await syncEnds(service)).state).toBe("FAILED");
+  page = await product.signIn("member");
+  await openNewMeeting(product, page, [email]);
+  const { form, text, write } = noteForm(page);
+  await text.fill("Agreed.");
+  await form.getByText("The CRM is still being read, and another record may come to be meant").waitFor();
+  expect([await write.isEnabled(), await findings(page)]).toEqual([false, []]);
+  const deal = (await form.locator("option", { hasText: "Deal: " }).textContent()) ?? "";
+  await form.getByLabel("Write on").selectOption({ label: deal });
+  await write.click();
+  await form.getByText("Written", { exact: true }).waitFor();
+  expect(posts(simulator).map(({ body }) => body)).toMatchObject([{ deal_id: dealId }]);
+  await openNewMeeting(product, page, [email]);
+  await form.getByText("another record may come to be meant").waitFor();
+  mend();
+  await syncAgain(service, database);
+  await form.getByText(`On ${deal}`).waitFor();
+});
