@@ -3,7 +3,7 @@ import { recordMeeting } from "../support/stories";
 import { useStarted } from "../support/world";
 import { findings } from "./support/browser";
 import { startConnected } from "./support/product";
-import { state } from "./support/steps";
+import { recordPastMeetings, state } from "./support/steps";
 
 // Seen red: the button looked as before, the dialog went, and what was to be kept was gone seconds later.
 
@@ -87,4 +87,29 @@ test("a connection that is being ended cannot be kept any more", async () => {
   await isHeld(button("Disconnecting …"), button("Keep it connected"));
   end(passes);
   await state(page, "Not connected").waitFor();
+});
+
+// Seen red: it was closed, and a refusal was told to nobody.
+test("a deal that is being snoozed or woken is shown as that, and a late refusal is told", async () => {
+  await recordPastMeetings(product);
+  await page.getByRole("link", { name: "Quiet deals" }).click();
+  const row = page.getByRole("row").filter({ has: page.getByRole("button", { name: "Snooze" }) });
+  await row.first().getByRole("button", { name: "Snooze" }).click();
+  await dialog().getByRole("textbox", { name: "Why it is quiet" }).fill("Holidays.");
+  const end = await holdBack("SnoozeDeal");
+  await button("Snooze").click();
+  await isHeld(button("Snooze"), button("Close"));
+  const refusal = { __typename: "Refusal", code: "NOT_ALLOWED_FOR_ROLE", message: "Not yours to snooze." };
+  end((route) => route.fulfill({ json: { data: { snoozeDeal: refusal } } }));
+  await dialog().getByRole("alert").filter({ hasText: "Not yours to snooze." }).waitFor();
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+  await button("Snooze").click();
+  await dialog().waitFor({ state: "detached" });
+  await page.getByRole("checkbox", { name: "Snoozed ones" }).check();
+  await page.getByRole("button", { name: "Wake" }).first().click();
+  const wake = await holdBack("WakeDeal");
+  await button("Wake it").click();
+  await isHeld(button("Wake it"), button("Close"));
+  wake(passes);
+  await dialog().waitFor({ state: "detached" });
 });

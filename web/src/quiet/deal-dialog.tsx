@@ -1,3 +1,4 @@
+import { useState } from "react";
 import { useMutation } from "urql";
 import { WakeDealDocument } from "../api/operations.generated";
 import { announce } from "../ui/announcing";
@@ -21,13 +22,14 @@ export function DealDialog({ deal, onClose, onChanged }: DealDialogProps) {
   const { title, crmUrl, quiet, snooze } = deal;
   const { strongest, others } = byStrength(quiet);
   const { text, tone } = VERDICT[quiet.verdict];
+  const [isAsking, setAsking] = useState(false);
   const done = (what: string) => {
     announce(what);
     onClose();
     onChanged();
   };
   return (
-    <Confirm title={title} onClose={onClose}>
+    <Confirm title={title} busy={isAsking} onClose={onClose}>
       <div className="row">
         <Badge tone={tone}>{text}</Badge>
         {crmUrl && (
@@ -42,9 +44,18 @@ export function DealDialog({ deal, onClose, onChanged }: DealDialogProps) {
           <li key={code}>{message}</li>
         ))}
       </ul>
-      {snooze && <Snoozed deal={deal} snooze={snooze} onWoken={() => done(`${title} is on the board again`)} />}
+      {snooze && (
+        <Snoozed
+          deal={deal}
+          snooze={snooze}
+          onAsking={setAsking}
+          onWoken={() => done(`${title} is on the board again`)}
+        />
+      )}
       <SnoozeForm
         dealId={deal.id}
+        isBusy={isAsking}
+        onAsking={setAsking}
         onSnoozed={(until) => done(`${title} is snoozed until ${dateAndTime(until)}`)}
         onClose={onClose}
       />
@@ -85,14 +96,17 @@ function DealFacts({ deal: { value, owner, organization, stage, pipeline, quiet 
 interface SnoozedProps {
   deal: QuietDeal;
   snooze: NonNullable<QuietDeal["snooze"]>;
+  onAsking(isAsking: boolean): void;
   onWoken(): void;
 }
 
-function Snoozed({ deal, snooze: { reason, until, by }, onWoken }: SnoozedProps) {
+function Snoozed({ deal, snooze: { reason, until, by }, onAsking, onWoken }: SnoozedProps) {
   const [{ fetching, data, error }, wake] = useMutation(WakeDealDocument);
   const refusal = data && "message" in data.wakeDeal ? data.wakeDeal.message : null;
   const woken = async () => {
+    onAsking(true);
     const { data: answer } = await wake({ dealId: deal.id });
+    onAsking(false);
     if (answer && "deal" in answer.wakeDeal) onWoken();
   };
   return (

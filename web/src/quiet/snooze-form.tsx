@@ -12,12 +12,15 @@ const LONGEST_REASON = 500;
 
 interface SnoozeFormProps {
   dealId: string;
+  /** Something is asked for, here or beside: what becomes of it is waited for. */
+  isBusy: boolean;
+  onAsking(isAsking: boolean): void;
   onSnoozed(until: string): void;
   onClose(): void;
 }
 
 /** Why the deal is quiet, and until when that explains it. The CRM is told nothing of it. */
-export function SnoozeForm({ dealId, onSnoozed, onClose }: SnoozeFormProps) {
+export function SnoozeForm({ dealId, isBusy, onAsking, onSnoozed, onClose }: SnoozeFormProps) {
   const ids = { reason: useId(), until: useId() };
   const [reason, setReason] = useState("");
   const [until, setUntil] = useState(() => inDays(USUAL_DAYS, new Date()));
@@ -25,9 +28,11 @@ export function SnoozeForm({ dealId, onSnoozed, onClose }: SnoozeFormProps) {
   const refusal = data && "message" in data.snoozeDeal ? data.snoozeDeal.message : null;
   const isReady = reason.trim() !== "" && until !== "";
   const save = async () => {
-    if (!isReady || fetching) return;
+    if (!isReady || isBusy) return;
     const end = endOfDay(until);
+    onAsking(true);
     const { data: answer } = await snooze({ dealId, until: end, reason: reason.trim() });
+    onAsking(false);
     if (answer && "deal" in answer.snoozeDeal) onSnoozed(end);
   };
   return (
@@ -70,7 +75,9 @@ export function SnoozeForm({ dealId, onSnoozed, onClose }: SnoozeFormProps) {
         <button type="submit" className="button button-main" aria-busy={fetching} disabled={!isReady}>
           Snooze
         </button>
-        <Button onClick={onClose}>Close</Button>
+        <Button disabled={isBusy} onClick={onClose}>
+          Close
+        </Button>
       </div>
     </form>
   );
