@@ -339,6 +339,34 @@ test("where the browser keeps nothing, a note that is waited for is not called a
   expect([await noteForm(page).text.inputValue(), written()]).toEqual(["", 1]);
 });
 
+// Seen red: after a reload the other tab's text stood in its place.
+test("what is typed once a note is known to be written stays when the note's own answer comes at last", async () => {
+  let arrive: () => void = () => undefined;
+  const late = new Promise<void>((pass) => {
+    arrive = pass;
+  });
+  await page.route("**/graphql", async (route) => {
+    if (!route.request().postData()?.includes("mutation WriteNote")) return route.fallback();
+    const response = await route.fetch();
+    await late;
+    await route.fulfill({ response });
+  });
+  await noteForm(page).text.fill(TEXT);
+  await noteForm(page).write.click();
+  await until("the CRM has it", async () => written() === 1);
+  await openMeeting(page, title);
+  await isWritten(page);
+  await noteForm(page).text.fill("And the price.");
+  const other = await newTab();
+  await noteForm(other).text.fill("Of the other tab.");
+  const answered = page.waitForResponse((one) => one.request().postData()?.includes("mutation WriteNote") ?? false);
+  arrive();
+  await (await answered).finished();
+  await page.evaluate("new Promise((done) => setTimeout(done, 100))");
+  await page.reload();
+  expect(await noteForm(page).text.inputValue()).toBe("And the price.");
+});
+
 test("that the service has no receipt of a note of another day is no proof: its key is not sent again", async () => {
   const release = await holdBack(LOST);
   await noteForm(page).text.fill(TEXT);

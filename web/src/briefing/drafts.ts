@@ -34,11 +34,13 @@ export function keepDraft(slot: string, draft: Draft): boolean {
   return isKept;
 }
 
-/** It was sent, or cleared: another text, that another tab has typed since, stays. */
+/** It was sent, or cleared: another text, that was typed since here or in another tab, stays. */
 export function dropDraft(slot: string, sent: string): void {
-  typed.delete(slot);
-  removeFrom(OF_TAB, slot);
-  setLoss(slot, false);
+  if (keptDraft(slot).text === sent) {
+    typed.delete(slot);
+    removeFrom(OF_TAB, slot);
+    setLoss(slot, false);
+  }
   if (draftIn(OF_BROWSER, slot)?.text === sent) removeFrom(OF_BROWSER, slot);
 }
 
