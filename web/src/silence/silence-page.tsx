@@ -155,7 +155,8 @@ function Form({ shown, onSaved }: { shown: SilenceQuery; onSaved(): void }) {
       <aside ref={effect} className="stack" aria-label="What the change would do">
         {mayChange && (
           <Card title="What the change would do">
-            {isSaved && !isChanged && <Notice tone="ok" title={SAVED} />}
+            {/* No notice: it was read out as it was announced. */}
+            {isSaved && !isChanged && <strong className="notice tone-ok">{SAVED}</strong>}
             {isChanged && isSound(draft) && <Preview draft={draft} />}
             {isChanged && !isSound(draft) && <p className="muted">Mend what is marked first.</p>}
             {!isChanged && !isSaved && <p className="muted">Nothing is changed.</p>}
