@@ -184,6 +184,17 @@ test.each([
   await page.unrouteAll({ behavior: "wait" });
 });
 
+// Seen red: what was typed was taken for what somebody had gone back from.
+test("the link to the content moves the focus alone: what is typed stays, and the address", async () => {
+  await page.goto(`${product.service.url}/quiet?verdict=GHOSTED,QUIET,COOLING,UNKNOWN`);
+  const least = page.getByRole("textbox", { name: "Least value" });
+  await least.fill("some");
+  await page.getByRole("link", { name: "Skip to the content" }).press("Enter");
+  await page.getByRole("main").and(page.locator(":focus")).waitFor();
+  await page.getByText("An amount like").waitFor();
+  expect([await least.inputValue(), new URL(page.url()).hash]).toEqual(["some", ""]);
+});
+
 // Seen red: the choice went back to the first one at once, and the board was asked for in that.
 test("the currency of a least value may be chosen before the value", async () => {
   await page.goto(`${product.service.url}/quiet?verdict=GHOSTED,QUIET,COOLING,UNKNOWN&order=VALUE_DESC`);

@@ -16,9 +16,17 @@ export function Layout({ children }: { children: ReactNode }) {
   useKeptFocus();
   return (
     <>
-      <a className="skip" href="#main">
+      <Link
+        className="skip"
+        href="#main"
+        onClick={(event) => {
+          // Followed, it would be another address, and going back from that.
+          event.preventDefault();
+          main.current?.focus();
+        }}
+      >
         Skip to the content
-      </a>
+      </Link>
       <header className="top">
         <div className="top-inside">
           <span className="brand">
