@@ -37,6 +37,8 @@ const WHILE_CONNECTED = `
 /** A receipt whose answer was lost, and what it is looked up with. */
 export interface LookedUp<Row> {
   receipt: Row;
+  /** The tenant's name, as its tokens have it. */
+  tenant: string;
   /** The copy whose connection is asked: of the same CRM company, maybe not the one that sent. */
   copyId: number;
   api: CrmApi;
@@ -109,12 +111,12 @@ export class LookUps<Row extends WriteReceipt> {
     const isStopped = (await this.parts.stopped()) !== null;
     const planned = await database.tenant(tenantId).transaction((scope) => this.#plan(scope, writeId, isStopped));
     if (!planned) return;
-    const { receipt, copyId } = planned;
+    const { receipt, tenant, copyId } = planned;
     try {
       const begunAt = clock();
       const sentAt = receipt.sentAt ?? begunAt;
       const api = callsOf(this.parts, tenantId, copyId);
-      const found = await this.look({ receipt, copyId, api, begunAt, sentAt }).catch(outOfSight);
+      const found = await this.look({ receipt, tenant, copyId, api, begunAt, sentAt }).catch(outOfSight);
       if (!found) return await endIfLast(database.tenant(tenantId), this.kind, receipt, begunAt);
       const { state } = await settleFound(this.parts, this.kind, receipt, found);
       logger.info({ tenantId, writeId, state }, "a lost answer was looked up");
@@ -171,14 +173,15 @@ export class LookUps<Row extends WriteReceipt> {
   async #plan(scope: TenantScope, writeId: string, isStopped: boolean) {
     const { tenantId, rows, entities } = scope;
     const { row, table } = this.kind;
-    const [found] = await entities<Row, { looking_copy_id: number }>(
+    const [found] = await entities<Row, { looking_copy_id: number; tenant: string }>(
       row,
-      `SELECT w.*, s.id AS looking_copy_id FROM ${table} w ${WHILE_CONNECTED}
+      `SELECT w.*, s.id AS looking_copy_id, (SELECT t.external_id FROM tenant t WHERE t.id = $1) AS tenant
+       FROM ${table} w ${WHILE_CONNECTED}
        WHERE w.tenant_id = $1 AND c.tenant_id = $1 AND s.tenant_id = $1 AND w.id = $2 AND w.state = 'UNKNOWN'
          AND w.next_look_up_at IS NOT NULL
        FOR UPDATE OF w`,
       [tenantId, writeId],
-      { looking_copy_id: "number" },
+      { looking_copy_id: "number", tenant: "text" },
     );
     if (!found) return null;
     const lookUps = found.lookUps + (isStopped ? 0 : 1);
@@ -187,7 +190,7 @@ export class LookUps<Row extends WriteReceipt> {
     const planning = `UPDATE ${table} SET look_ups = $4, next_look_up_at = $3 WHERE tenant_id = $1 AND id = $2`;
     await rows(planning, [tenantId, writeId, next, lookUps]);
     await enqueueLookUp(scope, this.kind, writeId, waitMs);
-    return isStopped ? null : { copyId: found.looking_copy_id, receipt: found };
+    return isStopped ? null : { receipt: found, tenant: found.tenant, copyId: found.looking_copy_id };
   }
 }
 

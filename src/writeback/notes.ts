@@ -73,7 +73,7 @@ export class NoteWrites {
   async write(actor: Actor, asked: AskedNote): Promise<Outcome<NoteWriteRow, WriteNoteRefusal>> {
     const written = await this.#writing.write(
       actor,
-      () => intentOf(asked, referencesOf(this.parts.keyring, actor.tenantId, asked.idempotencyKey)),
+      () => intentOf(asked, referencesOf(this.parts.keyring, actor.tenant, asked.idempotencyKey)),
       (intent: NoteIntent) => this.#begin(actor, asked, intent),
     );
     return written.ok ? accepted(theOne(written.value)) : written;
@@ -221,10 +221,10 @@ const NOT_FOUND: WriteFailure = {
 
 async function findAgain(
   { keepOut, keyring }: NoteWritesParts,
-  { receipt, copyId, api, begunAt, sentAt }: LookedUp<NoteWriteRow>,
+  { receipt, tenant, copyId, api, begunAt, sentAt }: LookedUp<NoteWriteRow>,
 ): Promise<Found | null> {
   // One of a lost receipt may have been made before the service's keys were rotated.
-  const references = [receipt.reference, ...referencesOf(keyring, receipt.tenantId, receipt.idempotencyKey)];
+  const references = [receipt.reference, ...referencesOf(keyring, tenant, receipt.idempotencyKey)];
   const { note, complete } = await search(api, receipt, references);
   if (note) return written(keepOut, note.id, note, copyId);
   if (verdictOf(sentAt, { begunAt, lookUps: receipt.lookUps, found: false, complete }) === "UNKNOWN") return null;
@@ -309,11 +309,11 @@ const REFERENCE_DIGITS = 10;
 const REFERENCE_BEGINS = "CRM-";
 
 /**
- * The name by which a note is found again when its answer was lost, or its receipt: the same whenever the key comes. Behind the
- * first those that it had before the service's keys were rotated.
+ * The name by which a note is found again when its answer was lost, or its receipt: the same whenever the key comes, and whatever
+ * number a restored backup gives a tenant that it lacks. Behind the first those from before the service's keys were rotated.
  */
-export function referencesOf(keyring: Keyring, tenantId: number, idempotencyKey: string): NoteIntent["references"] {
-  const [own, ...earlier] = keyring.tagsOf(["note_reference", String(tenantId), idempotencyKey]).map(referenceFrom);
+export function referencesOf(keyring: Keyring, tenant: string, idempotencyKey: string): NoteIntent["references"] {
+  const [own, ...earlier] = keyring.tagsOf(["note_reference", tenant, idempotencyKey]).map(referenceFrom);
   if (!own) throw new Error("a keyring without a key");
   return [own, ...earlier];
 }
