@@ -8,6 +8,7 @@ import { CONFIRM_GRANT } from "./connections/disconnecting";
 import { sweepChanges } from "./connections/journal";
 import { migrate, openDatabase } from "./database/data-source";
 import { Database, reachOf } from "./database/database";
+import { levelOf } from "./database/errors";
 import { enqueueJob, handlerOf, startJobRunner, sweepDead } from "./database/jobs";
 import { entities } from "./entities";
 import { aheadOf, type Clock, MINUTE_MS, SECOND_MS, systemClock } from "./platform/clock";
@@ -54,7 +55,7 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
     const services = compose({ config, database, url, metrics, logger, clock });
     stops.push(services.close);
     await services.notifications.start();
-    stops.push(await startPeriodic({ clock: () => lookAtClock(services) }, LOOKS_MS, logger));
+    stops.push(await startPeriodic({ clock: () => lookAtClock(services) }, LOOKS_MS, logger, levelOf));
     if (config.metricsPort !== null) stops.push(await startMetrics(services, config.host, config.metricsPort));
     // At once: a worker that went on while requests are finished would take jobs that it has no time left for.
     const roles: Stop[] = [];
@@ -65,7 +66,7 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
     if (!config.roles.has("api")) return null;
     const callers = createCallers(config.auth, (tenant) => database.idOf(tenant), logger);
     // No start waits for the identity provider.
-    const keys = startPeriodic({ keys: () => callers.keepKeys() }, FETCH_EVERY_MS, logger);
+    const keys = startPeriodic({ keys: () => callers.keepKeys() }, FETCH_EVERY_MS, logger, levelOf);
     roles.push(async () => (await keys)());
     const api = await createApi(config, services, callers);
     roles.push(() => api.close());
@@ -108,11 +109,11 @@ async function startWorker(services: Services, url: Secret, parts: Stop[]): Prom
   const runner = await startJobRunner(url, jobsOf(services), services.logger);
   parts.push(() => runner.stop());
   // By itself: while another sweep takes its time, jobs in hand must not count as a killed process's.
-  parts.push(await startPeriodic({ lost: () => runner.freeLost() }, SWEEP_MS, services.logger));
+  parts.push(await startPeriodic({ lost: () => runner.freeLost() }, SWEEP_MS, services.logger, levelOf));
   // Neither they nor the start wait for the CRM's answers to this one.
-  const grants = startPeriodic({ grants: () => services.grants.sweep() }, SWEEP_MS, services.logger);
+  const grants = startPeriodic({ grants: () => services.grants.sweep() }, SWEEP_MS, services.logger, levelOf);
   parts.push(async () => (await grants)());
-  parts.push(await startPeriodic(sweepsOf(services), SWEEP_MS, services.logger));
+  parts.push(await startPeriodic(sweepsOf(services), SWEEP_MS, services.logger, levelOf));
   parts.push(services.boundaries.start());
 }
 

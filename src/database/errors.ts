@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { QueryRunnerAlreadyReleasedError } from "typeorm";
 import { codeOf, messageOf, ServiceError, UNREACHED_CODES } from "../platform/errors";
-import type { Secret } from "../platform/keyring";
+import { type Secret, UnsealError } from "../platform/keyring";
 
 /** The database cannot be used; the message says which and why, without its password. */
 export class DatabaseUnavailableError extends ServiceError {
@@ -99,6 +99,10 @@ export const isNodeAway = (error: unknown): boolean =>
 /** Whether the server has no room, is to be read alone, or is shut to its user: nothing of the work was done, and somebody must act. */
 export const needsOperator = (error: unknown): boolean =>
   OPERATOR_CODES.has(codeOf(error)) && !OF_POLICY.test(messageOf(error));
+
+/** How a failure is logged after which the work is tried again: "warn" mends itself. */
+export const levelOf = (error: unknown): "error" | "warn" =>
+  error instanceof UnsealError || needsOperator(error) ? "error" : "warn";
 
 function isHeldUp(error: unknown): boolean {
   if (isGivenUp(error) || needsOperator(error) || codeOf(error) === TOO_LONG) return true;

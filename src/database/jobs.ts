@@ -10,7 +10,7 @@ import { inWork, told, traced, workFor } from "../platform/work";
 import { keepAsking } from "./between-processes";
 import { openPool } from "./data-source";
 import type { Database, TenantScope } from "./database";
-import { isGivenUp } from "./errors";
+import { isGivenUp, levelOf } from "./errors";
 import { SESSION_LIMITS, SILENCE_MS } from "./session-limits";
 
 /** A kind of job, as whoever enqueues one and the worker know it. */
@@ -181,7 +181,8 @@ export async function startJobRunner(url: Secret, handlers: readonly JobHandler[
       logger: new WorkerLogger(() => (level, message, meta) => {
         const goesOn = stopping.signal.aborted || isGivenUp(meta?.error);
         if (message.startsWith("Failed task") && !goesOn) logger.error({ worker: message }, "a job failed");
-        else if (level === "error" || level === "warning") logger.warn({ worker: message }, "the job runner warns");
+        else if (level === "error" || level === "warning")
+          logger[levelOf(meta?.error)]({ worker: message }, "the job runner warns");
       }),
     });
   };

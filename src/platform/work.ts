@@ -149,6 +149,7 @@ export async function startPeriodic(
   tasks: PeriodicTasks,
   everyMs: number,
   logger: Logger,
+  levelOf: (error: unknown) => "error" | "warn",
 ): Promise<() => Promise<void>> {
   const stopping = new AbortController();
   const { signal } = stopping;
@@ -156,7 +157,7 @@ export async function startPeriodic(
     for (const [task, work] of Object.entries(tasks)) {
       if (signal.aborted) return;
       await work().catch((error: unknown) =>
-        logger.warn({ err: error, task }, "a periodic task failed and is tried again"),
+        logger[levelOf(error)]({ err: error, task }, "a periodic task failed and is tried again"),
       );
     }
   };

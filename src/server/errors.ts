@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { GraphQLError, type GraphQLFormattedError } from "graphql";
 import { CloseCode } from "graphql-ws";
-import { DeadlineError, heldUpOf, needsOperator } from "../database/errors";
+import { DeadlineError, heldUpOf, levelOf } from "../database/errors";
 import { EventsMissedError, ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 
@@ -131,8 +131,7 @@ export function maskErrors(logger: Logger, introspection: boolean): MaskError {
     }
     const heldUp = heldUpOf(original);
     if (heldUp) {
-      const level = needsOperator(original) ? "error" : "warn";
-      logger[level]({ err: original, path }, "an operation was held up and called off");
+      logger[levelOf(original)]({ err: original, path }, "an operation was held up and called off");
       return told(heldUp.message, heldUp.code);
     }
     const errorId = randomUUID();

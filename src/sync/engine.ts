@@ -9,7 +9,7 @@ import { PAGE_SIZE } from "../crm/api";
 import { ADDRESSES } from "../crm/calls";
 import { BudgetLowError, CrmError, isListFailure, stopBehind } from "../crm/errors";
 import type { TenantScope } from "../database/database";
-import { isGivenUp, needsOperator } from "../database/errors";
+import { isGivenUp, levelOf, needsOperator } from "../database/errors";
 import { MAIN_LISTS } from "../entities/sync-list";
 import { SYNC_RESOURCES, type SyncResource, type SyncStepRow } from "../entities/sync-run";
 import { MINUTE_MS, SECOND_MS } from "../platform/clock";
@@ -291,8 +291,7 @@ export class SyncEngine {
     if (isGivenUp(error) || needsOperator(error)) {
       const waitMs = this.#waits.get(run.runId) ?? HELD_UP_MS;
       this.#waits.set(run.runId, Math.min(2 * waitMs, LONGEST_HELD_UP_MS));
-      const level = needsOperator(error) ? "error" : "warn";
-      logger[level]({ err: error, waitMs }, "the database holds a sync run up, which goes on later");
+      logger[levelOf(error)]({ err: error, waitMs }, "the database holds a sync run up, which goes on later");
       return this.#release(run, waitMs);
     }
     const failure = failureOf(error);

@@ -129,6 +129,20 @@ test("sessions of a user who was dropped are no hindrance once the user is made 
   for (const tenant of news) expect((await recordMeeting(service, [], {}, { tenant })).id).toBeDefined();
 });
 
+// Seen red: told as what mends itself, and by `jobs_oldest_waiting_seconds` as too few workers.
+test("while nothing can be written somebody is told to act, though nobody asks for anything", async () => {
+  const said = program.output().length;
+  await database.query(`ALTER ROLE ${USER} SET default_transaction_read_only = on`);
+  await cut();
+  try {
+    const told = /^{"level":50.*"code":"25006".*"task":"lost".*a periodic task failed/m;
+    await until("it is told", async () => told.test(program.output().slice(said)));
+  } finally {
+    await database.query(`ALTER ROLE ${USER} RESET default_transaction_read_only`);
+    await cut();
+  }
+});
+
 const doctor = async () => {
   const findings = await examine(() => readConfig({ ...world.environment, DATABASE_URL: url.href }));
   return findings

@@ -10,27 +10,30 @@ beforeEach(() => {
   logged = [];
 });
 
+const levelOf = (error: unknown) => (error instanceof TypeError ? "error" : "warn");
+
 const until = async (done: () => boolean) => {
   while (!done()) await sleep(1);
 };
 
-test("a periodic task that fails is logged, comes again, and holds up none of the others", async () => {
+test("a periodic task that fails is logged as what it is, comes again, and holds up none of the others", async () => {
   const done = { first: 0, second: 0 };
   const tasks = {
     first: async () => {
       done.first += 1;
-      throw new Error("the first fails");
+      throw done.first === 1 ? new Error("the first fails") : new TypeError("for good");
     },
     second: async () => {
       done.second += 1;
     },
   };
-  const end = await startPeriodic(tasks, 1, logger);
+  const end = await startPeriodic(tasks, 1, logger, levelOf);
   expect(done).toEqual({ first: 1, second: 1 });
   await until(() => done.second >= 3);
   await end();
   expect(done.first).toBe(done.second);
   expect(logged[0]).toMatchObject({ level: 40, task: "first", err: { message: "the first fails" } });
+  expect(logged[1]).toMatchObject({ level: 50, task: "first", err: { message: "for good" } });
 });
 
 test("rounds follow each other, and the end waits for the one in hand", async () => {
@@ -42,7 +45,7 @@ test("rounds follow each other, and the end waits for the one in hand", async ()
     await sleep(20);
     atOnce -= 1;
   };
-  const end = await startPeriodic({ slow }, 1, logger);
+  const end = await startPeriodic({ slow }, 1, logger, levelOf);
   await until(() => begun === 3);
   await end();
   expect([most, atOnce, begun]).toEqual([1, 0, 3]);
