@@ -8,11 +8,17 @@ export class DatabaseUnavailableError extends ServiceError {
   readonly code = "DATABASE_UNAVAILABLE";
 }
 
+/** PostgreSQL's code for a server that is full, or for a user or database that has as many sessions as it may. */
+export const NO_SESSION_LEFT = "53300";
+export const MORE_SESSIONS = "raise max_connections, or the CONNECTION LIMIT of its user or database";
+
 /** The error of a database that refuses or does not answer, without its password. */
 export function unavailable(url: Secret, cause: unknown): DatabaseUnavailableError {
   const { host, pathname } = new URL(url.reveal());
   const what = `The database ${pathname.slice(1)} at ${host} cannot be reached: ${messageOf(cause)}.`;
-  return new DatabaseUnavailableError(`${what} Check DATABASE_URL and that PostgreSQL runs.`, { cause });
+  const todo =
+    codeOf(cause) === NO_SESSION_LEFT ? "All its sessions are taken" : "Check DATABASE_URL and that PostgreSQL runs";
+  return new DatabaseUnavailableError(`${what} ${todo}.`, { cause });
 }
 
 /** The database takes no writes, not every name, or no session of our own; the message says what to do. */
@@ -53,7 +59,7 @@ export class HeldUpError extends ServiceError {
 const DEADLOCK = "40P01";
 const LOCK_CODES = ["55P03", "25P03", "25P04", DEADLOCK];
 /** For a session that was ended, and a server that was, or is not there or full for now. */
-const ENDED_CODES = ["57P01", "57P02", "57P03", "57P05", "53300", "ECONNRESET", "EPIPE", "ETIMEDOUT"];
+const ENDED_CODES = ["57P01", "57P02", "57P03", "57P05", NO_SESSION_LEFT, "ECONNRESET", "EPIPE", "ETIMEDOUT"];
 const GIVEN_UP_CODES = new Set<unknown>([...LOCK_CODES, ...ENDED_CODES, ...UNREACHED_CODES]);
 /** For a disk or a memory that is full, or a database that takes no writes: it is so until somebody makes room, or names the primary. */
 const FULL_CODES = ["53100", "53200", "25006"];

@@ -4,7 +4,7 @@ import { PRESENT_SERVER } from "../connections/crm-stops";
 import { ACROSS_TENANTS_ROLE, APPLICATION_ROLE, unfitBecause } from "../database/application-role";
 import { readLayout, readNodesAway } from "../database/cluster";
 import { appliedMigrations, migrationNames, newerQueue } from "../database/data-source";
-import { DatabaseRoleError, needsOperator } from "../database/errors";
+import { DatabaseRoleError, MORE_SESSIONS, needsOperator } from "../database/errors";
 import { aheadOf, SECOND_MS, systemClock } from "../platform/clock";
 import { codeOf, messageOf } from "../platform/errors";
 import { type EncryptionKey, Keyring, keyIdOf, UnsealError } from "../platform/keyring";
@@ -104,7 +104,7 @@ async function checkSessions(look: Look): Promise<Finding> {
   const wanted = SESSIONS * processes;
   const what = `database: it may have ${most} sessions, and ${processes} process(es) of the service want up to ${wanted}`;
   if (most >= wanted) return ok(what);
-  return warning(what, "raise max_connections, or the CONNECTION LIMIT of its user or database");
+  return warning(what, MORE_SESSIONS);
 }
 
 /** The service itself keeps a whole table from others only while it changes it. What a foreign session does, not every user may see. */

@@ -1,10 +1,10 @@
 import { request } from "undici";
 import { fetchKeys, KeysUnreadableError, LAST_KNOWN_MS } from "../auth/key-set";
 import { answering, inOwnSession } from "../database/application-role";
-import { DatabaseRoleError, DatabaseUnavailableError } from "../database/errors";
+import { DatabaseRoleError, DatabaseUnavailableError, MORE_SESSIONS, NO_SESSION_LEFT } from "../database/errors";
 import { HOUR_MS, SECOND_MS } from "../platform/clock";
 import { type AuthConfig, type Config, ConfigError, type CrmConfig, readConfig } from "../platform/config";
-import { messageOf } from "../platform/errors";
+import { codeOf, messageOf } from "../platform/errors";
 import { checkWork, clockFinding, DATABASE_CHECKS, type Finding, fault, ok, stopFinding, warning } from "./checks";
 
 /**
@@ -84,10 +84,11 @@ async function examineDatabase({
   } catch (error) {
     const roles = "what docs/operations.md has under Roles";
     const todo = `PostgreSQL must run, accept this address, user and password, and give them their rights: ${roles}`;
-    const what =
-      error instanceof DatabaseUnavailableError ? messageOf(error) : `it cannot be read: ${messageOf(error)}`;
+    const isAway = error instanceof DatabaseUnavailableError;
+    const isFull = isAway && codeOf(error.cause) === NO_SESSION_LEFT;
+    const what = isAway ? messageOf(error) : `it cannot be read: ${messageOf(error)}`;
     if (error instanceof DatabaseRoleError) findings.push(fault(messageOf(error), `an administrator runs ${roles}`));
-    else findings.push(fault(`database: ${what}`, todo));
+    else findings.push(fault(`database: ${what}`, isFull ? MORE_SESSIONS : todo));
   }
   return { findings, stop };
 }

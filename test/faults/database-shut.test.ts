@@ -151,6 +151,15 @@ const doctor = async () => {
     .map(lineOf);
 };
 
+// Seen red: asked to let PostgreSQL run, which had answered.
+test("doctor says what to do where its user has no session left", async () => {
+  await database.query(`ALTER ROLE ${USER} CONNECTION LIMIT 0`);
+  expect(await doctor()).toEqual([
+    expect.stringMatching(/ too many connections for role .* {2}-> raise max_connections/),
+  ]);
+  await database.query(`ALTER ROLE ${USER} CONNECTION LIMIT -1`);
+});
+
 // Seen red: its tables were said to belong to another role, and an empty database was asked for.
 test("doctor says which rights are to be given back, and asks for no other database", async () => {
   await database.query(`REVOKE ${ROLES} FROM ${USER}`);
