@@ -1,4 +1,6 @@
+import type { DiagLogger } from "@opentelemetry/api";
 import { destination, type Logger as PinoLogger, pino } from "pino";
+import { MINUTE_MS } from "./clock";
 import { workFields } from "./work";
 
 export type Logger = PinoLogger;
@@ -29,6 +31,21 @@ export function createLogger(level: LogLevel, fd = 1): Logger {
     },
     destination({ fd, sync: false, maxLength: MOST_UNWRITTEN_BYTES }),
   );
+}
+
+/** At most once in so long: a library whose counterpart is away says so every few seconds. */
+const SAID_EVERY_MS = MINUTE_MS;
+
+/** What OpenTelemetry says where traces are lost, which is no failure of anything else. */
+export function diagnosticsOf(logger: Logger): DiagLogger {
+  let nextAt = 0;
+  const tell = (said: string) => {
+    if (performance.now() < nextAt) return;
+    nextAt = performance.now() + SAID_EVERY_MS;
+    logger.warn({ said }, "traces are lost");
+  };
+  const silent = () => undefined;
+  return { error: tell, warn: tell, info: silent, debug: silent, verbose: silent };
 }
 
 /** Chosen fields only: foreign errors carry whole clients, requests and their headers. */

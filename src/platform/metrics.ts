@@ -1,8 +1,10 @@
+import { DiagLogLevel, diag } from "@opentelemetry/api";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { resourceFromAttributes } from "@opentelemetry/resources";
 import { BatchSpanProcessor, NodeTracerProvider } from "@opentelemetry/sdk-trace-node";
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import type { Logger } from "./logger";
+import { SECOND_MS } from "./clock";
+import { diagnosticsOf, type Logger } from "./logger";
 import { traced, workCounts } from "./work";
 
 /** From a fast page to the 30 seconds after which a call is given up. */
@@ -179,18 +181,22 @@ function storedMetrics(registers: Registry[]): StoredMetrics {
   };
 }
 
+/** A collector that takes longer loses its traces: the end of the process waits for the last ones, too. */
+const TAKEN_WITHIN_MS = 3 * SECOND_MS;
+
 /**
  * Sends OpenTelemetry traces (OTLP over HTTP) to a collector: operations, their SQL and their calls to the CRM.
  * @param endpoint the collector's base address, as in OTEL_EXPORTER_OTLP_ENDPOINT
  * @returns sends what is left and ends; a collector that is away does not fail the process's end
  */
 export function startTracing(endpoint: string, logger: Logger): () => Promise<void> {
-  const exporter = new OTLPTraceExporter({ url: `${endpoint}/v1/traces` });
+  const exporter = new OTLPTraceExporter({ url: `${endpoint}/v1/traces`, timeoutMillis: TAKEN_WITHIN_MS });
   const provider = new NodeTracerProvider({
     resource: resourceFromAttributes({ "service.name": "crm-connection" }),
     spanProcessors: [new BatchSpanProcessor(exporter)],
   });
   provider.register();
+  diag.setLogger(diagnosticsOf(logger), DiagLogLevel.WARN);
   return () => provider.shutdown().catch((error) => logger.warn({ err: error }, "the last traces could not be sent"));
 }
 
