@@ -8,11 +8,12 @@ import type { CrmApi } from "../crm/api";
 import type { CrmNote } from "../crm/parsing/records";
 import { notifyOf, WRITE_SETTLED } from "../database/between-processes";
 import type { CopyScope, TenantScope } from "../database/database";
+import { levelOf } from "../database/errors";
 import { jsonRows, upsertPage } from "../database/upsert";
 import { NOTE_UPSERT, NoteRow, noteRow } from "../entities/records";
 import { NoteWriteRow } from "../entities/writeback";
 import { accepted, type Outcome, refused } from "../platform/errors";
-import { type Keyring, UnsealError } from "../platform/keyring";
+import type { Keyring } from "../platform/keyring";
 import { isLinkOut, safeHtml } from "../platform/safe-html";
 import { inSlice } from "../platform/work";
 import { type LookedUp, LookUps } from "./look-ups";
@@ -136,7 +137,7 @@ export class NoteWrites {
     const { tenantId, id: writeId, copyId } = receipt;
     if (!(await mayMissReceipts(database, clock()))) return null;
     const seen = await search(api, receipt, references).catch((err: unknown) => {
-      logger.warn({ tenantId, writeId, err }, "a note was not sent: whether it was before could not be seen");
+      logger[levelOf(err)]({ tenantId, writeId, err }, "a note was not sent: whether it was before could not be seen");
       return null;
     });
     if (seen?.note) {
@@ -154,10 +155,9 @@ export class NoteWrites {
         logger.info({ tenantId, writeId: id, correlationId }, "a note was written to the CRM");
         return written(keepOut, made.id, made.note, copyId);
       },
-      async (error: unknown): Promise<Found> => {
-        const failure = await inSight(api, target, certainFailureOf(error));
-        const level = error instanceof UnsealError ? "error" : "warn";
-        logger[level]({ tenantId, writeId: id, err: error, certain: failure !== null }, "a note was not seen written");
+      async (err: unknown): Promise<Found> => {
+        const failure = await inSight(api, target, certainFailureOf(err));
+        logger[levelOf(err)]({ tenantId, writeId: id, err, certain: failure !== null }, "a note was not seen written");
         return { outcome: failure ? { state: "FAILED", failure } : { state: "UNKNOWN" } };
       },
     );

@@ -98,6 +98,11 @@ test("a note that a process without the key is asked for was certainly not sent,
     });
     expect(posts(simulator)).toEqual([]);
     expect(await program.says(/^{"level":50.*UNSEAL_FAILED.*a note was not seen written/m)).toBeDefined();
+    // Seen red: told as what mends itself.
+    await database.query("INSERT INTO crm_stop (begun_at, reason, ended_at) VALUES (now(), 'A restore.', now())");
+    expect(await writeNote(service, { meetingId: id }, as)).toMatchObject({ state: "UNKNOWN" });
+    expect(posts(simulator)).toEqual([]);
+    expect(await program.says(/^{"level":50.*UNSEAL_FAILED.*whether it was before could not be seen/m)).toBeDefined();
   } finally {
     program.child.kill("SIGKILL");
     await program.ended;
