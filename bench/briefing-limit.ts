@@ -132,11 +132,11 @@ const SORTED = `
     AND EXISTS (SELECT 1 FROM matched_record r WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.entity = 'DEAL' AND r.crm_id = d.crm_id)
   ORDER BY quiet.quiet_since, d.crm_id LIMIT 50`;
 
-/** By whoever knows the service's index for just this order; what is not marked by now is missed. */
+/** By whoever knows the service's index for just this order; what is not marked by now is missed. No settings were changed. */
 const BY_INDEX = `
   SELECT quiet.* FROM unnest(ARRAY['QUIET', 'GHOSTED']) AS wanted (verdict) CROSS JOIN LATERAL (
     SELECT s.deal_id, s.verdict, s.quiet_since FROM deal_silence s
-    WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.is_listed AND s.status = 'open' AND s.verdict = wanted.verdict
+    WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.generation = 0 AND s.is_listed AND s.status = 'open' AND s.verdict = wanted.verdict
     ORDER BY s.quiet_since, s.deal_id LIMIT 50) quiet
   ORDER BY quiet.quiet_since, quiet.deal_id LIMIT 50`;
 

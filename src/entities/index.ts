@@ -5,7 +5,7 @@ import { CrmBudgetRow, CrmFieldRow, CrmUserRow, FieldListRow, PipelineRow, Stage
 import { DealChangeRow, DealParticipantRow, DealRow, KeptSnoozeRow } from "./deal";
 import { MatchedRecordRow, MeetingAttendeeRow, MeetingMatchRow, MeetingRow } from "./meeting";
 import { ActivityRow, NoteRow, OrganizationRow, PersonAddressRow, PersonRow } from "./records";
-import { ComingSilenceRow, DealSilenceRow, JudgedCopyRow } from "./silence";
+import { DealSilenceRow, JudgedCopyRow } from "./silence";
 import { AbsentRecordRow, DataGapRow, MissedRecordRow, RejectedRecordRow, SyncListRow, SyncPassRow } from "./sync-list";
 import { SyncRunRow, SyncStepRow } from "./sync-run";
 import {
@@ -23,7 +23,6 @@ export const entities = [
   ActivityRow,
   AuditEventRow,
   AuthorizationRequestRow,
-  ComingSilenceRow,
   ConnectionRow,
   CredentialRow,
   CrmBudgetRow,

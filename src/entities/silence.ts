@@ -25,6 +25,10 @@ export class DealSilenceRow extends OfCopy {
   @PrimaryColumn("bigint")
   dealId!: number;
 
+  /** Of schedules by other standards: answers count by the one that the copy holds. */
+  @PrimaryColumn("integer")
+  generation!: number;
+
   @PrimaryColumn("integer")
   phase!: number;
 
@@ -98,38 +102,31 @@ export interface Standards {
   rotting?: Record<string, number>;
 }
 
-/** By what all stored schedules of a copy's deals were judged, and every answer is. */
+/** By what the held schedules of a copy's deals were judged, and every answer is. */
 @Entity("judged_copy")
-@Index("judged_copy_coming", { synchronize: false })
+@Index("judged_copy_walked", { synchronize: false })
 export class JudgedCopyRow extends OfCopy {
   @Column("jsonb")
   standards!: Standards;
 
-  /** By what the deals are being judged anew; null: by nothing else. */
+  /** The generation of schedules that is held. */
+  @Column("integer", { default: 0 })
+  generation!: number;
+
+  /** By what the deals are being judged anew, into the next generation; null: by nothing else. */
   @Column("jsonb", { nullable: true })
   coming!: Standards | null;
 
-  /** Deals up to this one are judged by what is coming. */
-  @Column("bigint", { default: 0 })
-  comingAfter!: number;
+  /**
+   * How far a walk through the deals has come: up to this one they are judged by what is coming or, where nothing is, rid of
+   * other generations than the held one. Null: none is under way.
+   */
+  @Column("bigint", { nullable: true })
+  walkedTo!: number | null;
 
   @Column("integer", { default: 0 })
   comingDone!: number;
 
   @Column("integer", { default: 0 })
   comingTotal!: number;
-}
-
-/**
- * A deal's schedule by the standards that are coming, while a copy is judged anew; none where it says the same as the one
- * that stands.
- */
-@Entity("coming_silence")
-export class ComingSilenceRow extends OfCopy {
-  @PrimaryColumn("bigint")
-  dealId!: number;
-
-  /** As `deal_silence` will have them. */
-  @Column("jsonb")
-  phases!: object[];
 }

@@ -355,7 +355,7 @@ const DEPENDENTS = new Map<unknown, readonly string[]>([
   [
     DealRow,
     [
-      ...["deal_participant", "deal_silence", "coming_silence", "deal_change"].map(
+      ...["deal_participant", "deal_silence", "deal_change"].map(
         (table) => `DELETE FROM ${table} WHERE tenant_id = $1 AND copy_id = $2 AND deal_id = ANY ($3)`,
       ),
       // Of a deal that is gone no participants are missing.

@@ -76,9 +76,9 @@ const look = (): Promise<Looked[]> =>
         'VALUE', trim_scale(value) || ' ' || currency)
       || CASE WHEN participants_once_known THEN jsonb_build_object('PARTICIPANTS', (SELECT string_agg(person_id::text, ',' ORDER BY person_id)
         FROM deal_participant x WHERE x.copy_id = d.copy_id AND x.deal_id = d.crm_id)) ELSE '{}' END
-      || coalesce((SELECT jsonb_build_object('VERDICT', s.verdict) FROM deal_silence s WHERE s.copy_id = d.copy_id AND s.deal_id = d.crm_id
-          AND s.phase < coalesce((SELECT min(u.phase) FROM deal_silence u WHERE u.copy_id = d.copy_id AND u.deal_id = d.crm_id
-            AND (NOT u.is_told OR u.holds_from > now())), 1000)
+      || coalesce((SELECT jsonb_build_object('VERDICT', s.verdict) FROM deal_silence s JOIN judged_copy USING (tenant_id, copy_id, generation)
+        WHERE s.copy_id = d.copy_id AND s.deal_id = d.crm_id AND s.phase < coalesce((SELECT min(u.phase) FROM deal_silence u WHERE u.copy_id = d.copy_id AND u.deal_id = d.crm_id
+            AND u.generation = s.generation AND (NOT u.is_told OR u.holds_from > now())), 1000)
         ORDER BY s.phase DESC LIMIT 1), '{}') AS state,
       coalesce((SELECT jsonb_agg(jsonb_build_object('id', c.id, 'kind', kind, 'was', was, 'became', became) ORDER BY c.id)
         FROM deal_change c WHERE c.copy_id = d.copy_id AND c.deal_id = d.crm_id), '[]') AS entries

@@ -12,8 +12,10 @@ const ACROSS_TENANTS = [
   ["database/upsert.ts", "SELECT DISTINCT tenant_id"],
   // Says of rows of that, and of one tenant's, which go.
   ["sync/run-history.ts", "t.finished_at IS NOT NULL"],
-  ["briefing/quiet/boundaries.ts", "SELECT min(holds_from)"],
+  ["briefing/quiet/boundaries.ts", "SELECT s.holds_from AS at"],
   ["briefing/quiet/boundaries.ts", 'SELECT tenant_id AS "tenantId"'],
+  // Of both of them.
+  ["briefing/quiet/boundaries.ts", "s.generation = coalesce((SELECT j.generation"],
   ["briefing/quiet/rejudging.ts", "WITH rejudged"],
   ["connections/grants.ts", "WITH idle"],
   ["connections/disconnecting.ts", 'SELECT c.tenant_id AS "tenantId"'],

@@ -1,7 +1,11 @@
 import { Client } from "pg";
 import { Boundaries } from "../../src/briefing/quiet/boundaries";
+import { judgeByPresentRules, Rejudging } from "../../src/briefing/quiet/rejudging";
 import { Database } from "../../src/database/database";
+import { DAY_MS } from "../../src/platform/clock";
 import { createLogger } from "../../src/platform/logger";
+import { COPY, days, HEALTHY, inMail, NOW } from "../support/quiet-lines";
+import { QuietRows } from "../support/quiet-rows";
 import { useDatabase } from "../support/world";
 
 /** More than are taken at once. */
@@ -12,8 +16,8 @@ const database = useDatabase();
 async function haveBegun(tenant: string, deals: number, since: string): Promise<number> {
   const tenantId = await database.tenantId(tenant);
   await database.query(
-    `INSERT INTO deal_silence (tenant_id, copy_id, deal_id, phase, holds_from, holds_until, verdict, is_told, is_listed, judged_as, status, changed_at, currency, value_rank, negative_value)
-     SELECT $1, $1, g, phase, now() - $3::interval, 'infinity', CASE phase WHEN 0 THEN 'ACTIVE' ELSE 'QUIET' END, phase = 0, false, '', 'open', now(), '~', 0, 0
+    `INSERT INTO deal_silence (tenant_id, copy_id, deal_id, generation, phase, holds_from, holds_until, verdict, is_told, is_listed, judged_as, status, changed_at, currency, value_rank, negative_value)
+     SELECT $1, $1, g, 0, phase, now() - $3::interval, 'infinity', CASE phase WHEN 0 THEN 'ACTIVE' ELSE 'QUIET' END, phase = 0, false, '', 'open', now(), '~', 0, 0
      FROM generate_series(1, $2::int) g, generate_series(0, 1) phase`,
     [tenantId, deals, since],
   );
@@ -38,4 +42,43 @@ test("what of one tenant's silences cannot be taken just now holds up nobody els
   await holder.end();
   await boundaries.pass();
   expect(await untold(held)).toEqual([]);
+});
+
+test("what time has changed under the settings of before is told of each deal when others take their place, and by those nothing", async () => {
+  const tenantId = await database.tenantId("settings");
+  const db = new Database(database.dataSource);
+  const copyId = 7;
+  const [now, later] = [new Date(NOW), new Date(NOW + 10 * DAY_MS)];
+  const rows = new QuietRows(tenantId, copyId, { ...COPY, readAt: later.getTime() });
+  for (let dealId = 1; dealId <= MANY; dealId += 1)
+    rows.deal({ ...HEALTHY, dealId, planned: [], contacts: [inMail(days(5))] }, { notes: [], fields: [] });
+  await rows.insert(database);
+  const judge = () => db.tenant(tenantId).transaction((scope) => judgeByPresentRules({ ...scope, copyId }, now));
+  const goOn = (clock: Date, signal: AbortSignal) =>
+    new Rejudging(db, () => clock, createLogger("silent")).run({ tenantId, copyId }, signal);
+  const told = () =>
+    database.query(
+      `SELECT was, became, seen_at, count(DISTINCT deal_id)::int AS deals, count(*)::int AS times FROM deal_change
+       WHERE tenant_id = $1 AND kind = 'VERDICT' GROUP BY was, became, seen_at`,
+      [tenantId],
+    );
+  await judge();
+  await database.query(
+    `INSERT INTO quiet_settings (tenant_id, crm_company_id, business_days, two_way_types, thresholds, set_by, set_at)
+     VALUES ($1, 77, false, '{}', '[{"scope":"ALL","crmId":0,"code":"NO_RECENT_ACTIVITY","days":8}]', '', now())`,
+    [tenantId],
+  );
+  await judge();
+  await goOn(now, AbortSignal.abort());
+  const boundaries = new Boundaries(db, () => new Date(NOW + 4 * DAY_MS), createLogger("silent"));
+  // By what is coming some are quiet since yesterday, by what holds five days from now.
+  expect(await boundaries.pass()).toEqual(new Date(NOW + 9 * DAY_MS));
+  expect(await told()).toEqual([]);
+  await goOn(later, new AbortController().signal);
+  const flip = { was: "COOLING", became: "QUIET", seen_at: new Date(NOW + 9 * DAY_MS) };
+  expect(await told()).toEqual([{ ...flip, deals: MANY, times: MANY }]);
+  const held =
+    "SELECT generation, is_told, count(*)::int AS phases FROM deal_silence WHERE tenant_id = $1 GROUP BY 1, 2";
+  expect(await database.query(held, [tenantId])).toEqual([{ generation: 1, is_told: true, phases: MANY + 250 }]);
+  expect(await new Boundaries(db, () => later, createLogger("silent")).pass()).toBeNull();
 });

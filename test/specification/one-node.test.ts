@@ -21,7 +21,7 @@ const ACROSS_TENANTS = [
   "WITH soon AS MATERIALIZED ( SELECT m.tenant_id FROM meeting",
   "WITH retired AS MATERIALIZED (SELECT tenant_id, id FROM synced_copy",
   "WITH rejudged AS MATERIALIZED (SELECT tenant_id, copy_id FROM judged_copy",
-  "SELECT min(holds_from) AS at FROM deal_silence",
+  "SELECT s.holds_from AS at FROM deal_silence s",
   'SELECT DISTINCT tenant_id AS "tenantId" FROM audit_event',
   'SELECT DISTINCT tenant_id AS "tenantId" FROM sync_run t',
   'SELECT DISTINCT tenant_id AS "tenantId" FROM deal_change t',

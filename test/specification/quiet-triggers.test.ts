@@ -37,8 +37,8 @@ interface Phase {
 }
 const stored = (at: number | null) =>
   database.query<Phase>(
-    `SELECT s.deal_id, s.holds_from::text, s.verdict, s.quiet_since FROM deal_silence s JOIN connection c USING (tenant_id, copy_id)
-     WHERE $1::timestamptz IS NULL OR (s.holds_from <= $1 AND s.holds_until > $1) ORDER BY s.deal_id, s.phase`,
+    `SELECT s.deal_id, s.holds_from::text, s.verdict, s.quiet_since FROM deal_silence s JOIN judged_copy USING (tenant_id, copy_id, generation)
+     JOIN connection c USING (tenant_id, copy_id) WHERE $1::timestamptz IS NULL OR (s.holds_from <= $1 AND s.holds_until > $1) ORDER BY s.deal_id, s.phase`,
     [at === null ? null : new Date(at)],
   );
 const scheduleOf = async (...ids: number[]) =>

@@ -13,7 +13,7 @@ import { DealRow } from "../../entities/deal";
 import type { QuietVerdict } from "../quiet/facts";
 import { readFreshness } from "../quiet/read-quiet";
 import { isStale } from "../quiet/rules";
-import { NO_MONEY, otherMarks, rankOf, snoozedDeals } from "../quiet/silence-rows";
+import { HELD, NO_MONEY, otherMarks, rankOf, snoozedDeals } from "../quiet/silence-rows";
 
 // Lists of deals read the phases of `deal_silence` that are marked as holding, one for each matched deal, as `t`. Their
 // indexes have the same columns in the same order (decision 0082).
@@ -159,14 +159,14 @@ function standingDeals({ narrowed, isJudged, isStale: stale, isOfSnoozed }: Read
   const isGiven = isJudged ? ` AND ${JUDGED_AT} IS NOT NULL` : "";
   const marked = `SELECT t.* FROM unnest($3::text[], $4::text[]) AS standing (status, verdict)
     CROSS JOIN LATERAL (SELECT t.* FROM ${isOfSnoozed ? OF_SNOOZED : "deal_silence"} t
-      WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.is_listed AND t.status = standing.status AND t.verdict = standing.verdict
+      WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.generation = ${HELD} AND t.is_listed AND t.status = standing.status AND t.verdict = standing.verdict
         ${isHeld || isGiven}${narrowed}${beyond} ${end}) t`;
   if (isHeld === "") return marked;
   return `${marked} UNION ALL
     SELECT t.* FROM (${otherMarks(`l.holds_until <= ${JUDGED_AT}`, "l.holds_until")} UNION ALL
       ${otherMarks(`l.holds_from > ${JUDGED_AT}`, "l.holds_from")}) other
     CROSS JOIN LATERAL (SELECT t.* FROM deal_silence t
-      WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.deal_id = other.deal_id${isHeld} LIMIT 1) t
+      WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.deal_id = other.deal_id AND t.generation = ${HELD}${isHeld} LIMIT 1) t
     WHERE (t.status, t.verdict) IN (SELECT * FROM unnest($3::text[], $4::text[]))${narrowed}${beyond}`;
 }
 
@@ -174,7 +174,7 @@ function standingDeals({ narrowed, isJudged, isStale: stale, isOfSnoozed }: Read
 const unknownDeals = ({ narrowed }: Reading, { beyond, end }: Part) => `
   SELECT t.* FROM (SELECT s.*, NULL::timestamptz AS quiet_since FROM (
       SELECT tenant_id, deal_id, status, verdict, pipeline_id, stage_id, owner_id, currency, value_rank, negative_value
-      FROM deal_silence WHERE tenant_id = $1 AND copy_id = $2 AND is_listed) s) t
+      FROM deal_silence WHERE tenant_id = $1 AND copy_id = $2 AND generation = ${HELD} AND is_listed) s) t
   WHERE t.status = ANY ($3) AND t.verdict = ANY ($4) ${narrowed}${beyond} ${end}`;
 
 /** The matched deals that fit the filter. @param now when a walk that begins here is judged */

@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { holdLiveCopy, tryToHoldCopyToJudge } from "../../connections/copies";
-import type { Database } from "../../database/database";
+import type { CopyScope, Database } from "../../database/database";
 import { jsonRows } from "../../database/upsert";
 import type { Clock } from "../../platform/clock";
 import type { Logger } from "../../platform/logger";
 import { forEachLogged } from "../../platform/work";
 import { readFreshness } from "./read-quiet";
 import { staleFrom } from "./rules";
+import { HELD } from "./silence-rows";
 import { markHolding } from "./stored-silence";
 import { type Flip, tellFlips } from "./verdict";
 
@@ -76,7 +77,7 @@ export class Boundaries {
   /** One look at the end of an index. */
   async #next(): Promise<Date | null> {
     const [found] = await this.database.acrossTenants<{ at: Date | null }>(
-      "SELECT min(holds_from) AS at FROM deal_silence WHERE NOT is_told",
+      `SELECT s.holds_from AS at FROM deal_silence s WHERE NOT s.is_told AND ${IS_HELD} ORDER BY s.holds_from LIMIT 1`,
       [],
       { at: "instant" },
     );
@@ -91,8 +92,8 @@ export class Boundaries {
     const now = this.clock();
     const due = await this.database.acrossTenants<BegunInCopy>(
       `SELECT tenant_id AS "tenantId", copy_id AS "copyId", jsonb_agg(jsonb_build_object('dealId', deal_id, 'phase', phase)) AS phases
-       FROM (SELECT tenant_id, copy_id, deal_id, phase FROM deal_silence
-             WHERE NOT is_told AND holds_from <= $1 AND copy_id <> ALL ($2) ORDER BY holds_from LIMIT ${BATCH}) due
+       FROM (SELECT s.tenant_id, s.copy_id, s.deal_id, s.phase FROM deal_silence s WHERE NOT s.is_told AND s.holds_from <= $1
+             AND s.copy_id <> ALL ($2) AND ${IS_HELD} ORDER BY s.holds_from LIMIT ${BATCH}) due
        GROUP BY tenant_id, copy_id`,
       [now, [...held]],
       { tenantId: "number", copyId: "number", phases: "json" },
@@ -109,38 +110,59 @@ export class Boundaries {
     return this.database.tenant(tenantId).transaction(async (scope) => {
       // Before any of its deals is locked, so that nobody who holds the copy waits for this.
       const live = await holdLiveCopy(scope, copyId);
-      const claimed = await scope.rows<Claimed>(CLAIM, [tenantId, copyId, jsonRows(phases), now], {
-        dealId: "number",
-        from: "text",
-        to: "text",
-        at: "instant",
-      });
-      const flips = claimed.map((flip) => ({ ...flip, at: flip.at.getTime() }));
+      const claimed = await scope.rows<Claimed>(CLAIM, [tenantId, copyId, now, jsonRows(phases)], CLAIMED);
       // Nobody reads a retired copy, which is being purged.
-      if (!live) return flips.length;
+      if (!live || claimed.length === 0) return claimed.length;
       const copy = { ...scope, copyId };
-      if (flips.length === 0) return 0;
-      await tellFlips(copy, flips, staleFrom(await readFreshness(copy)), now);
+      await tellClaimed(copy, claimed, now);
       // Where somebody judges the copy at this moment, lists look these deals up until the next boundary, or run.
       if (await tryToHoldCopyToJudge(scope, copyId)) await markHolding(copy, now);
-      return flips.length;
+      return claimed.length;
     });
   }
 }
 
-type Claimed = Omit<Flip, "at"> & { at: Date };
+type Claimed = Omit<Flip, "at"> & { at: Date; isHeld: boolean };
+const CLAIMED = { dealId: "number", from: "text", to: "text", at: "instant", isHeld: "flag" } as const;
+
+/** SQL of phases `s` of whatever tenants: those by which answers count. Compared with each, so that the index gives their order. */
+const IS_HELD = `s.generation = coalesce((SELECT j.generation FROM judged_copy j
+  WHERE j.tenant_id = s.tenant_id AND j.copy_id = s.copy_id), 0)`;
+
+/** @param phases SQL: phases `s`, which are locked */
+const claimOf = (phases: string) => `
+  WITH begun AS (
+    SELECT s.deal_id, s.generation, s.phase, b.verdict FROM (${phases}) s
+    JOIN deal_silence b ON b.tenant_id = $1 AND b.copy_id = $2 AND b.deal_id = s.deal_id AND b.generation = s.generation AND b.phase = s.phase - 1)
+  UPDATE deal_silence s SET is_told = true FROM begun
+  WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id = begun.deal_id AND s.generation = begun.generation AND s.phase = begun.phase
+  RETURNING s.deal_id AS "dealId", begun.verdict AS "from", s.verdict AS "to", s.holds_from AS at, s.generation = ${HELD} AS "isHeld"`;
 
 /** What a transaction has locked is its own: it judges those deals anew, and tells of what has begun until then. */
-const CLAIM = `
-  WITH begun AS (
-    SELECT s.deal_id, s.phase, b.verdict
-    FROM jsonb_to_recordset($3::jsonb) AS r ("dealId" bigint, phase integer)
+const CLAIM = claimOf(`
+    SELECT s.deal_id, s.generation, s.phase FROM jsonb_to_recordset($4::jsonb) AS r ("dealId" bigint, phase integer)
     JOIN deal_silence s ON s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id = r."dealId" AND s.phase = r.phase
-    JOIN deal_silence b ON b.tenant_id = $1 AND b.copy_id = $2 AND b.deal_id = r."dealId" AND b.phase = r.phase - 1
-    WHERE NOT s.is_told AND s.holds_from <= $4 FOR UPDATE OF s SKIP LOCKED)
-  UPDATE deal_silence s SET is_told = true FROM begun
-  WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id = begun.deal_id AND s.phase = begun.phase
-  RETURNING s.deal_id AS "dealId", begun.verdict AS "from", s.verdict AS "to", s.holds_from AS at`;
+    WHERE NOT s.is_told AND s.holds_from <= $3 AND s.generation = ${HELD} FOR UPDATE OF s SKIP LOCKED`);
+
+const CLAIM_NEXT = claimOf(`
+    SELECT s.deal_id, s.generation, s.phase FROM deal_silence s
+    WHERE s.tenant_id = $1 AND s.copy_id = $2 AND NOT s.is_told AND s.holds_from <= $3 ORDER BY s.holds_from LIMIT ${BATCH} FOR UPDATE`);
+
+async function tellClaimed(copy: CopyScope, claimed: readonly Claimed[], now: Date): Promise<void> {
+  const flips = claimed.flatMap((flip) => (flip.isHeld ? [{ ...flip, at: flip.at.getTime() }] : []));
+  if (flips.length > 0) await tellFlips(copy, flips, staleFrom(await readFreshness(copy)), now);
+}
+
+/**
+ * Of a copy that the caller holds to judge: what has begun is told, and of other generations counts as told.
+ * @returns whether there may be more
+ */
+export async function tellBegun(copy: CopyScope, now: Date): Promise<boolean> {
+  const { tenantId, copyId, rows } = copy;
+  const claimed = await rows<Claimed>(CLAIM_NEXT, [tenantId, copyId, now], CLAIMED);
+  await tellClaimed(copy, claimed, now);
+  return claimed.length === BATCH;
+}
 
 /** Exactly until the next boundary, where it is near. */
 const waitMs = (next: Date | null, now: Date): number => {

@@ -7,7 +7,7 @@ import type { Standards } from "../../entities/silence";
 import { DEAL, DEAL_COLUMNS, FOUND, FOUND_BY_DEAL, keptOf, OUR_WRITES } from "./fact-rows";
 import type { CopyFacts, DealFacts } from "./facts";
 import { byStandards, isStale, rulesOf, STANDARD } from "./rules";
-import { type Judging, READING } from "./silence-rows";
+import { HELD, type Judging, READING } from "./silence-rows";
 import { contactsOf, type OfOthers, type OurWrite, plannedOf, updatedByOthers } from "./situation";
 import type { TakenPhase } from "./verdict";
 
@@ -53,7 +53,7 @@ export async function readFewOfOtherStages(
   const others = ids.filter((id) => held.rotting?.[id] !== wanted.rotting?.[id]);
   const found = await rows<{ id: number }>(
     `SELECT s.deal_id AS id FROM deal_silence s
-     WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.is_listed AND s.stage_id = ANY ($3::bigint[]) LIMIT $4`,
+     WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.generation = ${HELD} AND s.is_listed AND s.stage_id = ANY ($3::bigint[]) LIMIT $4`,
     [tenantId, copyId, others, most + 1],
     { id: "number" },
   );
@@ -67,6 +67,7 @@ export interface QuietFacts {
   /** By the standards that hold. */
   deals: FoundDeal[];
   standards: Standards;
+  generation: number;
   /** By what the copy's deals are being judged anew; null: they are not. */
   coming: Standards | null;
   /** By deal, where stored schedules were taken: of each the phases that had begun. */
@@ -89,7 +90,7 @@ interface Found {
   unanswered: Of<At>[];
   unreadable: Of<At>[];
   lists: ListState[];
-  copy: [createdAt: At, standards: Standards | null, coming: Standards | null];
+  copy: [createdAt: At, standards: Standards | null, coming: Standards | null, generation: number];
   writes: Of<OurWrite>[];
   begun: Record<number, TakenPhase[]> | null;
 }
@@ -145,7 +146,7 @@ function statementOf(judging: Judging, ofOthers: string): string {
   return `WITH ${taken.map((part) => `${part}, `).join("")}deals AS MATERIALIZED (
        SELECT ${DEAL_COLUMNS} FROM ${of("deal", "crm_id", "$4::bigint[]")} d WHERE ${which}
      ), known AS MATERIALIZED (
-       SELECT c.created_at, c.crm_company_id AS company, j.standards, j.coming, ${ofDeals("crm_id")} AS ids, ${rottingIds} AS rotting FROM synced_copy c
+       SELECT c.created_at, c.crm_company_id AS company, j.standards, j.coming, coalesce(j.generation, 0) AS generation, ${ofDeals("crm_id")} AS ids, ${rottingIds} AS rotting FROM synced_copy c
        LEFT JOIN judged_copy j ON j.tenant_id = $1 AND j.copy_id = c.id WHERE c.tenant_id = $1 AND c.id = $2)
      SELECT ${DEAL} AS deals, ${ofOthers} AS "ofOthers", ${listOf("p.deal_id", ms("p.seen_at"), PUSHES)} AS pushes,
        ${writes} AS writes,
@@ -154,7 +155,7 @@ function statementOf(judging: Judging, ofOthers: string): string {
        ${listOf("g.crm_id", ms("g.since"), gaps)} AS unanswered,
        ${listOf("r.deal_id", ms("r.since"), rejected)} AS unreadable,
        ${LISTS} AS lists,
-       json_build_array(${ms("known.created_at")}, known.standards, known.coming) AS copy, ${begun} AS begun
+       json_build_array(${ms("known.created_at")}, known.standards, known.coming, known.generation) AS copy, ${begun} AS begun
      FROM known`;
 }
 const READ = { found: statementOf(READING, FOUND_BY_DEAL), kept: statementOf(READING, keptOf(READING)) };
@@ -178,7 +179,7 @@ const byDeal = <What>(found: readonly Of<What>[]): Map<number, What[]> => {
 
 function quietFactsOf(found: Found | null): QuietFacts | null {
   if (!found) return null;
-  const [watchedSince, standards, coming] = found.copy;
+  const [watchedSince, standards, coming, generation] = found.copy;
   const [others, inactive] = [new Map(found.ofOthers), new Set(found.inactive)];
   const [pushes, unanswered, unreadable] = [found.pushes, found.unanswered, found.unreadable].map(byDeal);
   const writes = byDeal(found.writes);
@@ -211,6 +212,7 @@ function quietFactsOf(found: Found | null): QuietFacts | null {
     copy: { ...copy, rules: rulesOf(present) },
     deals: byStandards(deals, present),
     standards: present,
+    generation,
     coming,
     begun: begun ?? {},
   };

@@ -4,21 +4,23 @@ import { holdCopyToJudge } from "../../connections/copies";
 import { CONNECTION_CHANGED, notify } from "../../database/between-processes";
 import type { CopyScope, Database, TenantScope } from "../../database/database";
 import { enqueueJob, hasLiveJob, type JobKind } from "../../database/jobs";
+import { jsonRows } from "../../database/upsert";
 import { SyncedCopyRow } from "../../entities/connection";
-import { ComingSilenceRow, JudgedCopyRow, type Standards } from "../../entities/silence";
+import { JudgedCopyRow, type Standards } from "../../entities/silence";
 import { QuietSettingsRow } from "../../entities/tenant";
 import { type Clock, SECOND_MS } from "../../platform/clock";
 import type { Logger } from "../../platform/logger";
 import { forEachLogged } from "../../platform/work";
-import { readFewOfOtherStages, readFreshness, readKeptFacts, readRotting } from "./read-quiet";
-import { NO_WISHES, staleFrom, standardsOf, type Wishes } from "./rules";
-import { begunOf, FORGET_LET_GO, JUDGED_BY_COMING, snoozedDeals, TAKE_OVER } from "./silence-rows";
-import { judgeDeals, keepSnoozeEnds, markHolding, storeComing, type Taken } from "./stored-silence";
-import { flipsOf, tellFlips } from "./verdict";
+import { tellBegun } from "./boundaries";
+import { readFewOfOtherStages, readKeptFacts, readRotting } from "./read-quiet";
+import { NO_WISHES, standardsOf, type Wishes } from "./rules";
+import { FORGET_OTHERS, JUDGED_BY_COMING, STORE, snoozedDeals } from "./silence-rows";
+import { comingPhases, judgeDeals, keepSnoozeEnds, markHolding } from "./stored-silence";
 
 /**
  * Judging all deals of a copy by other standards: other settings, other days of a stage, another zone of its user, other rules
- * of a release. What is coming is judged beside what holds, a batch a transaction, and takes its place at once (decision 0079).
+ * of a release. What is coming is judged beside what holds, a batch a transaction, and takes its place at once: as another
+ * generation of schedules (decision 0079). What held before goes a batch a transaction as well.
  */
 
 /** A copy gives its place to other work after this, and goes on from where it stood. */
@@ -26,6 +28,9 @@ const TURN_MS = 15 * SECOND_MS;
 
 /** Deals judged in one transaction: a sync's page waits for it. */
 const BATCH = 250;
+
+/** Schedules that go in one transaction. */
+const FORGOTTEN = 2_500;
 
 const REJUDGE_REF = z.object({ tenantId: z.number(), copyId: z.number() });
 type RejudgeRef = z.infer<typeof REJUDGE_REF>;
@@ -76,21 +81,22 @@ export async function judgeByPresentRules(copy: CopyScope, now: Date): Promise<v
       return judgeDeals(copy, few, now, "EACH", readKeptFacts);
     }
   }
-  await typed((orm) => orm.delete(ComingSilenceRow, { tenantId, copyId }));
-  if (isDeepStrictEqual(judged.standards, wanted)) return settle(copy, wanted);
-  const comingTotal = (await readMatchedDeals(copy, 0, null)).length;
-  const begun = { coming: wanted, comingAfter: 0, comingDone: 0, comingTotal };
-  await typed((orm) => orm.update(JudgedCopyRow, { tenantId, copyId }, begun));
   await enqueue(copy);
+  if (isDeepStrictEqual(judged.standards, wanted)) return settle(copy, judged);
+  const comingTotal = (await readMatchedDeals(copy, 0, null)).length;
+  const begun = { coming: wanted, walkedTo: 0, comingDone: 0, comingTotal };
+  await typed((orm) => orm.update(JudgedCopyRow, { tenantId, copyId }, begun));
 }
 
 const enqueue = (copy: CopyScope): Promise<void> =>
   enqueueJob(copy, REJUDGE, { tenantId: copy.tenantId, copyId: copy.copyId });
 
-/** From this commit on these standards hold, and nothing else is coming. Told once, for the connection. */
-async function settle(copy: CopyScope, standards: Standards): Promise<void> {
+type Held = Pick<JudgedCopyRow, "standards" | "generation">;
+
+/** From this commit on this generation is held, and nothing else is coming. Told once, for the connection. */
+async function settle(copy: CopyScope, { standards, generation }: Held): Promise<void> {
   const { tenantId, copyId, typed } = copy;
-  const settled = { standards, coming: null, comingAfter: 0, comingDone: 0, comingTotal: 0 };
+  const settled = { standards, generation, coming: null, walkedTo: 0, comingDone: 0, comingTotal: 0 };
   await typed((orm) => orm.update(JudgedCopyRow, { tenantId, copyId }, settled));
   await notify(copy, CONNECTION_CHANGED);
 }
@@ -110,27 +116,20 @@ async function readMatchedDeals(
   return found.map(({ id }) => id);
 }
 
-/** Judges those of these deals that are matched by what is coming; what is stored of them stands. */
+/** Judges those of these deals that are matched by what is coming; what is held of them stands. */
 async function judgeByComing(copy: CopyScope, dealIds: readonly number[], now: Date): Promise<void> {
+  const { tenantId, copyId, rows } = copy;
   const found = await readKeptFacts(copy, dealIds, now, JUDGED_BY_COMING);
-  if (found) await storeComing(copy, found, now);
+  if (found) await rows(STORE, [tenantId, copyId, jsonRows(comingPhases(found, now))]);
 }
 
-/**
- * What is coming takes the place of what is stored, of all deals of a copy at once. What time has changed before is told of
- * each deal; what the standards change is told for the connection, by the caller.
- */
-async function storeAllComing(copy: CopyScope, now: Date): Promise<void> {
-  const { tenantId, copyId, rows } = copy;
-  // An array, because nothing is known yet of a table that was just filled: as a join it took a minute for 12,000 deals.
-  const those = `ARRAY (SELECT c.deal_id FROM coming_silence c WHERE c.tenant_id = $1 AND c.copy_id = $2)`;
-  const sql = `WITH ${begunOf(those)} SELECT deal_id AS "dealId", phases AS begun FROM begun
-    WHERE jsonb_path_exists(phases, '$[1 to last] ? (@.isTold == false)')`;
-  const left = await rows<Taken>(sql, [tenantId, copyId, now], { dealId: "number", begun: "json" });
-  const flips = left.flatMap(({ dealId, begun }) => flipsOf(dealId, begun, null, now.getTime()));
-  await tellFlips(copy, flips, staleFrom(await readFreshness(copy)), now);
-  await rows(FORGET_LET_GO, [tenantId, copyId]);
-  await rows(TAKE_OVER, [tenantId, copyId, now]);
+/** What was stored by other standards than those that hold. @returns whether there may be more */
+async function forgetOthers({ tenantId, copyId, rows, typed }: CopyScope, after: number): Promise<boolean> {
+  const [walked] = await rows<{ last: number }>(FORGET_OTHERS, [tenantId, copyId, after, FORGOTTEN], {
+    last: "number",
+  });
+  await typed((orm) => orm.update(JudgedCopyRow, { tenantId, copyId }, { walkedTo: walked?.last ?? null }));
+  return walked !== undefined;
 }
 
 /** By other standards a contact since may be the buyer's, or of a later hour. Snoozed deals are few, and their verdicts stand. */
@@ -164,7 +163,7 @@ export class Rejudging {
   /** Enqueues again what a worker took and died with. */
   async sweep(): Promise<void> {
     const lost = await this.database.acrossTenants<RejudgeRef>(
-      `WITH rejudged AS MATERIALIZED (SELECT tenant_id, copy_id FROM judged_copy WHERE coming IS NOT NULL)
+      `WITH rejudged AS MATERIALIZED (SELECT tenant_id, copy_id FROM judged_copy WHERE walked_to IS NOT NULL)
        SELECT tenant_id AS "tenantId", copy_id AS "copyId" FROM rejudged
        WHERE NOT ${hasLiveJob(REJUDGE, "rejudged.copy_id", "now() - interval '1 minute'")}`,
       [],
@@ -184,29 +183,34 @@ export class Rejudging {
       const copy = { ...scope, copyId };
       // Retired meanwhile, its rows are being deleted.
       if (!(await holdCopyToJudge(scope, copyId))) return false;
-      await judgeByPresentRules(copy, this.clock());
+      const now = this.clock();
+      await judgeByPresentRules(copy, now);
       const judged = await typed((orm) => orm.findOneBy(JudgedCopyRow, { tenantId, copyId }));
-      if (!judged?.coming) return false;
-      const ids = await readMatchedDeals(copy, judged.comingAfter, BATCH);
+      if (!judged || judged.walkedTo === null) return false;
+      // What has begun by what holds is told before something else does, and of what is coming never.
+      if (await tellBegun(copy, now)) return true;
+      if (!judged.coming) return forgetOthers(copy, judged.walkedTo);
+      const ids = await readMatchedDeals(copy, judged.walkedTo, BATCH);
       const last = ids.at(-1);
       if (last === undefined) {
-        await this.#takeOver(copy, judged.coming);
-        return false;
+        await this.#takeOver(copy, { standards: judged.coming, generation: judged.generation + 1 }, now);
+        return true;
       }
-      await judgeByComing(copy, ids, this.clock());
+      await judgeByComing(copy, ids, now);
       const comingDone = Math.min(judged.comingTotal, judged.comingDone + ids.length);
-      await typed((orm) => orm.update(JudgedCopyRow, { tenantId, copyId }, { comingAfter: last, comingDone }));
+      await typed((orm) => orm.update(JudgedCopyRow, { tenantId, copyId }, { walkedTo: last, comingDone }));
       return true;
     });
   }
 
-  /** The one place where verdicts change because of settings, and not because of a deal: no deal is told of here. */
-  async #takeOver(copy: CopyScope, coming: Standards): Promise<void> {
-    const { tenantId, copyId, typed } = copy;
-    await storeAllComing(copy, this.clock());
-    await typed((orm) => orm.delete(ComingSilenceRow, { tenantId, copyId }));
+  /**
+   * The one place where verdicts change because of settings, and not because of a deal: no deal is told of here. One row says
+   * which generation is held, so it takes as long for any number of deals.
+   */
+  async #takeOver(copy: CopyScope, coming: Held, now: Date): Promise<void> {
+    const { tenantId, copyId } = copy;
     await settle(copy, coming);
-    await endSnoozes(copy, this.clock());
+    await endSnoozes(copy, now);
     copy.afterCommit(() => this.logger.info({ tenantId, copyId }, "all deals are judged by other standards"));
   }
 }

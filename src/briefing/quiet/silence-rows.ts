@@ -12,6 +12,13 @@ export const rankOf = (amount: string) => `least(greatest(${amount}, -9e17), 9e1
 export const isMatched = (dealId: string) => `(SELECT true FROM matched_record m
   WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.entity = 'DEAL' AND m.crm_id BETWEEN ${dealId} AND ${dealId} ORDER BY m.crm_id LIMIT 1)`;
 
+/**
+ * SQL: the generation of schedules that a copy holds. An aggregate, because nothing is stored of a copy that is judged for the
+ * first time; and a query, because under row policies no index is searched by a coalesce().
+ */
+export const HELD =
+  "(SELECT coalesce(max(j.generation), 0) FROM judged_copy j WHERE j.tenant_id = $1 AND j.copy_id = $2)";
+
 /** What stands for the currency where a half of the money is missing: behind every code. */
 export const NO_MONEY = "~";
 
@@ -39,6 +46,7 @@ const JUDGED_AS = `concat(${FOUND_AS}, d.status, ' ', d.pipeline_id, ' ', d.stag
 const COLUMNS = [
   "copy_id",
   "deal_id",
+  "generation",
   "phase",
   "holds_from",
   "holds_until",
@@ -53,7 +61,7 @@ const COLUMNS = [
 ];
 
 /**
- * Those of the deals $3 that were judged by the rows that they have now keep their schedules, those that are coming as well:
+ * Those of the deals $3 that were judged by the rows that they have now keep their schedules, of each generation:
  * lists get what is new in their rows. Most changes of a deal are of its title, value, owner or fields. As an INSERT it finds
  * each row by the key, whatever is known of the table.
  */
@@ -62,55 +70,40 @@ export const KEEP_LISTED = `
   SELECT o.tenant_id, ${COLUMNS.map((column) => `o.${column}`)}, ${Object.values(LISTED)}
   FROM unnest($3::bigint[]) AS one (id)
   CROSS JOIN LATERAL ${rowsOf("deal", "crm_id", "one.id")} d
+  CROSS JOIN LATERAL ${rowsOf("deal_silence", "deal_id", "one.id")} held
   CROSS JOIN LATERAL ${rowsOf("deal_silence", "deal_id", "one.id")} o
-  WHERE o.is_listed AND o.judged_as = ${JUDGED_AS}
-  ON CONFLICT (tenant_id, copy_id, deal_id, phase) DO UPDATE
+  WHERE held.is_listed AND held.generation = ${HELD} AND held.judged_as = ${JUDGED_AS} AND o.is_listed
+  ON CONFLICT (tenant_id, copy_id, deal_id, generation, phase) DO UPDATE
   SET ${Object.keys(LISTED).map((column) => `${column} = EXCLUDED.${column}`)}
   RETURNING deal_id AS id`;
 
-/**
- * What lists need of the deal is as it stands in this transaction.
- * @param phases SQL: an array of phases, and where it stands
- * @param isListed SQL: whether a phase is the one that holds
- */
-const storeFrom = (phases: string, isTold: string, isListed: string, where = "") => `
+/** What lists need of the deal is as it stands in this transaction. */
+const storeFrom = (isTold: string, isListed: string) => `
   INSERT INTO deal_silence AS stored (tenant_id, ${COLUMNS}, of_others, ${Object.keys(LISTED)})
-  SELECT d.tenant_id, d.copy_id, d.crm_id, r.phase, coalesce(r."from", '-infinity'::timestamptz), coalesce(r.until, 'infinity'::timestamptz),
-    r.verdict, r.since, ${isTold}, ${isListed}, ${JUDGED_AS}, d.status, d.pipeline_id, d.stage_id, r."ofOthers"::json, ${Object.values(LISTED)}
-  FROM ${phases}
-    AS r ("dealId" bigint, phase integer, "from" timestamptz, until timestamptz, verdict text, since timestamptz, "isTold" boolean, "ofOthers" text)
-  CROSS JOIN LATERAL ${rowsOf("deal", "crm_id", 'r."dealId"')} d
-  ${where} RETURNING stored.deal_id AS id`;
+  SELECT d.tenant_id, d.copy_id, d.crm_id, r.generation, r.phase, coalesce(r."from", '-infinity'::timestamptz),
+    coalesce(r.until, 'infinity'::timestamptz), r.verdict, r.since, ${isTold}, ${isListed}, ${JUDGED_AS}, d.status, d.pipeline_id,
+    d.stage_id, r."ofOthers"::json, ${Object.values(LISTED)}
+  FROM jsonb_to_recordset($3::jsonb) AS r ("dealId" bigint, generation integer, phase integer, "from" timestamptz, until timestamptz,
+    verdict text, since timestamptz, "isTold" boolean, "ofOthers" text)
+  CROSS JOIN LATERAL ${rowsOf("deal", "crm_id", 'r."dealId"')} d RETURNING stored.deal_id AS id`;
 
-export const STORE = storeFrom("jsonb_to_recordset($3::jsonb)", 'r."isTold"', "r.phase = 0");
-
-/** What is coming was judged a while before $3. */
-export const TAKE_OVER = storeFrom(
-  "coming_silence c CROSS JOIN LATERAL jsonb_to_recordset(c.phases)",
-  // What has begun since it was judged is part of what is told for the connection.
-  'r."isTold" OR r."from" <= $3',
-  '(r.phase = 0 OR r."from" <= $3) AND (r.until > $3) IS NOT FALSE',
-  "WHERE c.tenant_id = $1 AND c.copy_id = $2",
-);
+export const STORE = storeFrom('r."isTold"', "r.phase = 0");
 
 /**
- * SQL: two parts of a WITH. Stored schedules go, and `begun` has of each deal what of it has begun by $3. A phase that a worker
- * claims at this moment is waited for, and comes as told.
+ * SQL: two parts of a WITH. Stored schedules go, of each generation, and `begun` has of each deal what of the held one has begun
+ * by $3. A phase that a worker claims at this moment is waited for, and comes as told.
  * @param deals SQL: an array of their ids
  */
 export const begunOf = (deals: string) => `
   gone AS (
     DELETE FROM deal_silence s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id = ANY (${deals})
-    RETURNING s.deal_id, s.phase, s.verdict, s.holds_from, s.is_told, s.is_listed),
+    RETURNING s.deal_id, s.generation, s.phase, s.verdict, s.holds_from, s.is_told, s.is_listed),
   begun AS (
     SELECT g.deal_id, jsonb_agg(jsonb_build_object('verdict', g.verdict, 'isTold', g.is_told,
         'isListed', g.is_listed, 'from', CASE WHEN g.phase > 0 THEN ${ms("g.holds_from")} END) ORDER BY g.phase) AS phases
-    FROM (SELECT gone.*, bool_and(is_told OR holds_from <= $3) OVER (PARTITION BY deal_id ORDER BY phase) AS has_begun FROM gone) g
+    FROM (SELECT gone.*, bool_and(is_told OR holds_from <= $3) OVER (PARTITION BY deal_id ORDER BY phase) AS has_begun FROM gone WHERE gone.generation = ${HELD}) g
     WHERE g.has_begun GROUP BY g.deal_id)`;
 
-/** Who judges the deals $4 takes what is stored of them, and what is coming, in the statement that reads their facts. */
-const FORGET_COMING = `forgotten AS (
-    DELETE FROM coming_silence s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id = ANY ($4::bigint[]))`;
 const MATCHED = isMatched("d.crm_id");
 /** Of more meetings others come up with time: what was cut is looked up again. */
 const IS_WHOLE = `json_array_length(of_others -> 'meetings') < ${MOST_AHEAD}`;
@@ -135,36 +128,44 @@ export const READING: Judging = {
   of: byKeys,
   taken: [],
   begun: "NULL::jsonb",
-  kept: `${byKeys("deal_silence", "deal_id", "known.ids")} s WHERE s.phase = 0 AND starts_with(s.judged_as, ${THESE})`,
+  kept: `${byKeys("deal_silence", "deal_id", "known.ids")} s WHERE s.phase = 0 AND s.generation = ${HELD} AND starts_with(s.judged_as, ${THESE})`,
 };
+/** Who judges the deals $4 takes what is stored of them in the statement that reads their facts. */
 export const JUDGED: Judging = {
   which: MATCHED,
   // A page of a sync may be judged before PostgreSQL knows anything of the tables.
   of: rowsOfEach,
-  taken: [begunOf("$4::bigint[]"), FORGET_COMING],
+  taken: [begunOf("$4::bigint[]")],
   begun: "(SELECT jsonb_object_agg(begun.deal_id, begun.phases) FROM begun)",
   kept: `deals d CROSS JOIN LATERAL ${rowsOf("deal_silence", "deal_id", "d.crm_id")} s
-    WHERE s.phase = 0 AND starts_with(s.judged_as, ${FOUND_AS}) AND ${IS_WHOLE}`,
+    WHERE s.phase = 0 AND s.generation = ${HELD} AND starts_with(s.judged_as, ${FOUND_AS}) AND ${IS_WHOLE}`,
 };
-/** What is stored of them stands. */
-export const JUDGED_BY_COMING: Judging = { ...JUDGED, taken: [FORGET_COMING], begun: "NULL::jsonb" };
+/** What is held of them stands, and what was to come before goes. */
+export const JUDGED_BY_COMING: Judging = {
+  ...JUDGED,
+  taken: [
+    `forgotten AS (DELETE FROM deal_silence s
+      WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id = ANY ($4::bigint[]) AND s.generation <> ${HELD})`,
+  ],
+  begun: "NULL::jsonb",
+};
 
 /**
  * Of those of the deals $4 that are matched no more a row stays that never holds: what was told of each last. $3 is before all
  * time. They are taken by one statement and stored by the next: a cluster looks for no table in a WITH before an INSERT.
  */
 const LEFT = `ARRAY (SELECT one.id FROM unnest($4::bigint[]) AS one (id) WHERE ${isMatched("one.id")} IS NULL)`;
-export const LET_GO = `WITH ${begunOf(LEFT)}, ${FORGET_COMING} SELECT deal_id AS "dealId",
-  (phases -> -1) - 'from' || jsonb_build_object('dealId', deal_id, 'phase', 0, 'until', '-infinity') AS last FROM begun`;
-export const STORE_LET_GO = storeFrom("jsonb_to_recordset($3::jsonb)", "true", "false");
-/** By other standards nothing was told of them. */
-export const FORGET_LET_GO =
-  "DELETE FROM deal_silence WHERE tenant_id = $1 AND copy_id = $2 AND NOT is_listed AND holds_until = '-infinity'";
+export const LET_GO = `WITH ${begunOf(LEFT)} SELECT deal_id AS "dealId", (phases -> -1) - 'from'
+    || jsonb_build_object('dealId', deal_id, 'generation', ${HELD}, 'phase', 0, 'until', '-infinity') AS last FROM begun`;
+export const STORE_LET_GO = storeFrom("true", "false");
 
-export const STORE_COMING = `
-  INSERT INTO coming_silence (tenant_id, copy_id, deal_id, phases)
-  SELECT $1, $2, r."dealId", r.phases FROM jsonb_to_recordset($3::jsonb) AS r ("dealId" bigint, phases jsonb)
-  RETURNING 1 AS stored`;
+/** Schedules of other generations than the held one go, of the next deals after $3. */
+export const FORGET_OTHERS = `
+  WITH walked AS MATERIALIZED (SELECT max(w.deal_id) AS last FROM (
+      SELECT s.deal_id FROM deal_silence s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id > $3 ORDER BY s.deal_id LIMIT $4) w),
+    gone AS (DELETE FROM deal_silence s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id > $3
+      AND s.deal_id <= (SELECT last FROM walked) AND s.generation <> ${HELD})
+  SELECT last FROM walked WHERE last IS NOT NULL`;
 
 /** Of deals whose marked phase is over by $3 the one that holds is marked. */
 export const MARK_HOLDING = `
@@ -195,10 +196,12 @@ const text = (at: number | null | undefined) => (at == null ? null : new Date(at
 export const phasesOf = (
   { dealId, ofOthers }: { dealId: number; ofOthers: object },
   schedule: readonly Phase[],
+  generation: number,
   kept: Partial<OfOthers> = {},
 ): object[] =>
   schedule.map(({ from, verdict, since }, phase) => ({
     dealId,
+    generation,
     phase,
     verdict,
     since: text(since),
@@ -213,4 +216,4 @@ const MORE_THAN_ALL = 100_000_000;
 
 /** SQL: deals whose mark is behind. The planner takes a third of all deals for such: an order brings it to their index, a LIMIT keeps it from joining all. */
 export const otherMarks = (which: string, by: string) => `(SELECT l.deal_id FROM deal_silence l
-  WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.is_listed AND ${which} ORDER BY ${by} LIMIT ${MORE_THAN_ALL})`;
+  WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.generation = ${HELD} AND l.is_listed AND ${which} ORDER BY ${by} LIMIT ${MORE_THAN_ALL})`;

@@ -1,11 +1,10 @@
-import { isDeepStrictEqual } from "node:util";
 import { CONNECTION_CHANGED, notify } from "../../database/between-processes";
 import { type CopyScope } from "../../database/database";
 import { rowsOf } from "../../database/rows";
 import { jsonRows } from "../../database/upsert";
 import type { SyncResource } from "../../entities/sync-run";
-import type { DealFacts, QuietRules } from "./facts";
-import { type FoundDeal, type QuietFacts, readKeptFacts, readQuietFacts } from "./read-quiet";
+import type { DealFacts } from "./facts";
+import { type QuietFacts, readKeptFacts, readQuietFacts } from "./read-quiet";
 import { byStandards, rulesOf, staleFrom } from "./rules";
 import {
   isMatched,
@@ -17,10 +16,9 @@ import {
   MARK_HOLDING,
   phasesOf,
   STORE,
-  STORE_COMING,
   STORE_LET_GO,
 } from "./silence-rows";
-import { firstMailOf, snoozeEnd } from "./situation";
+import { firstMailOf, type OfOthers, snoozeEnd } from "./situation";
 import { flipsOf, type Phase, scheduleOf, type TakenPhase, tellFlips } from "./verdict";
 
 /** Schedules of the matched deals: who changes what one is judged by judges it anew in that transaction (decision 0079). */
@@ -143,11 +141,9 @@ async function judgeFound(copy: CopyScope, found: QuietFacts, now: Date, telling
     begun: found.begun[facts.dealId] ?? [],
   }));
   // Who judges next finds our first mail kept.
-  const phases = schedules.flatMap((deal) =>
-    phasesOf(deal, deal.schedule, { hasFirstMail: true, firstMailLeft: false }),
-  );
-  await rows(STORE, [tenantId, copyId, jsonRows(phases)]);
-  await storeComing(copy, found, now);
+  const kept = { hasFirstMail: true, firstMailLeft: false };
+  const phases = schedules.flatMap((deal) => phasesOf(deal, deal.schedule, found.generation, kept));
+  await rows(STORE, [tenantId, copyId, jsonRows([...phases, ...comingPhases(found, now, kept)])]);
   await keepOfDeals(copy, KEEP_FIRST_MAIL, found.deals, firstMailOf);
   await keepSnoozeEnds(copy, found, now);
   await tell(copy, schedules, staleFrom(found.copy), now, telling);
@@ -191,29 +187,16 @@ async function tell(
   if (telling === "EACH" && schedules.some(isNew)) await notify(copy, CONNECTION_CHANGED);
 }
 
-/** Of deals about which the coming standards say, from now on, something else than those that hold. */
-export async function storeComing(
-  { tenantId, copyId, rows }: CopyScope,
-  { deals, copy, standards, coming }: QuietFacts,
-  now: Date,
-): Promise<void> {
-  if (!coming) return;
+/** Of the deals the schedules by the standards that are coming: they are of the next generation. */
+export function comingPhases({ deals, generation, coming }: QuietFacts, now: Date, kept?: Partial<OfOthers>): object[] {
+  if (!coming) return [];
   const rules = rulesOf(coming);
-  const found = byStandards(deals, coming).flatMap((facts, index) => {
-    const phases = phasesBy(facts, rules, now);
-    const present = deals[index];
-    // By other rules was stored what nobody can work out any more.
-    const isSame = standards.version === coming.version && present !== undefined;
-    if (isSame && isDeepStrictEqual(phases, phasesBy(present, copy.rules, now))) return [];
-    return [{ dealId: facts.dealId, phases }];
-  });
-  if (found.length > 0) await rows(STORE_COMING, [tenantId, copyId, jsonRows(found)]);
+  return byStandards(deals, coming).flatMap((facts) =>
+    phasesOf(facts, scheduleOf(facts, rules, now.getTime()), generation + 1, kept),
+  );
 }
 
 /** Keeps those few whose mark is behind: lists look their phases up. The caller's transaction holds the copy to judge. */
 export async function markHolding({ tenantId, copyId, rows }: CopyScope, now: Date): Promise<void> {
   await rows(MARK_HOLDING, [tenantId, copyId, now]);
 }
-
-const phasesBy = (facts: FoundDeal, rules: QuietRules, now: Date) =>
-  phasesOf(facts, scheduleOf(facts, rules, now.getTime()));

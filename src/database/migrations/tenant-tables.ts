@@ -14,7 +14,7 @@ const NARROWED = { all: "", pipeline: "pipeline_id, ", stage: "stage_id, ", owne
 const LIST_INDEXES = Object.entries(NARROWED).flatMap(([within, column]) =>
   Object.entries(SORTED).map(
     ([by, keys]) => `CREATE INDEX deal_silence_${within}_by_${by}
-  ON deal_silence (tenant_id, copy_id, ${column}status, verdict, ${keys}) WHERE is_listed;`,
+  ON deal_silence (tenant_id, copy_id, generation, ${column}status, verdict, ${keys}) WHERE is_listed;`,
   ),
 );
 
@@ -284,18 +284,20 @@ CREATE TABLE judged_copy (
   tenant_id bigint NOT NULL,
   copy_id bigint NOT NULL,
   standards jsonb NOT NULL,
+  generation integer NOT NULL DEFAULT 0,
   coming jsonb,
-  coming_after bigint NOT NULL DEFAULT 0,
+  walked_to bigint,
   coming_done integer NOT NULL DEFAULT 0,
   coming_total integer NOT NULL DEFAULT 0,
   CONSTRAINT judged_copy_pkey PRIMARY KEY (tenant_id, copy_id)
 );
-CREATE INDEX judged_copy_coming ON judged_copy (tenant_id) WHERE coming IS NOT NULL;
+CREATE INDEX judged_copy_walked ON judged_copy (tenant_id) WHERE walked_to IS NOT NULL;
 
 CREATE TABLE deal_silence (
   tenant_id bigint NOT NULL,
   copy_id bigint NOT NULL,
   deal_id bigint NOT NULL,
+  generation integer NOT NULL,
   phase integer NOT NULL,
   holds_from timestamptz NOT NULL,
   holds_until timestamptz NOT NULL,
@@ -313,20 +315,12 @@ CREATE TABLE deal_silence (
   currency text COLLATE "C" NOT NULL,
   value_rank bigint NOT NULL,
   negative_value numeric NOT NULL,
-  CONSTRAINT deal_silence_pkey PRIMARY KEY (tenant_id, copy_id, deal_id, phase)
+  CONSTRAINT deal_silence_pkey PRIMARY KEY (tenant_id, copy_id, deal_id, generation, phase)
 );
 CREATE INDEX deal_silence_due ON deal_silence (tenant_id, copy_id, holds_until) WHERE is_listed;
 CREATE INDEX deal_silence_ahead ON deal_silence (tenant_id, copy_id, holds_from) WHERE is_listed;
 ${LIST_INDEXES.join("\n")}
 CREATE INDEX deal_silence_untold ON deal_silence (holds_from) WHERE NOT is_told;
-
-CREATE TABLE coming_silence (
-  tenant_id bigint NOT NULL,
-  copy_id bigint NOT NULL,
-  deal_id bigint NOT NULL,
-  phases jsonb NOT NULL,
-  CONSTRAINT coming_silence_pkey PRIMARY KEY (tenant_id, copy_id, deal_id)
-);
 
 CREATE TABLE note_write (
   tenant_id bigint NOT NULL,
