@@ -193,7 +193,7 @@ export class Meetings {
     });
   }
 
-  /** An erasure locks texts of many meetings in another order. */
+  /** Who erases a person locks meetings in another order. */
   #inTurn<T>({ tenantId }: Actor, work: (scope: TenantScope) => Promise<T>): Promise<T> {
     return behindOthers(() => this.database.tenant(tenantId).transaction(work));
   }

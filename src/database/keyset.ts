@@ -1,5 +1,6 @@
 import type { ObjectLiteral, ObjectType } from "typeorm";
 import type { TenantScope } from "./database";
+import { behindOthers } from "./errors";
 import type { Shape } from "./rows";
 
 /** How a key's value leaves the database as exact text and comes back; `pattern` is what may come back. */
@@ -193,9 +194,9 @@ export const isWithin = (of: KeyedTable, [after, last]: Window): string =>
 /** For a transaction, which keeps no plan of other values: rows are looked up by their keys, however many it seems there are. */
 const BY_KEYS = `SELECT set_config('enable_' || way, 'off', true) FROM unnest(ARRAY['hashjoin', 'mergejoin', 'seqscan', 'bitmapscan', 'sort']) way`;
 
-/** Statements on the rows of a window. */
+/** Statements on the rows of a window; whoever records meetings locks some of them in another order. */
 export const inWindow = <T>({ transaction }: TenantScope, work: (rows: TenantScope["rows"]) => Promise<T>) =>
-  transaction(async ({ rows }) => rows(BY_KEYS).then(() => work(rows)));
+  behindOthers(() => transaction(async ({ rows }) => rows(BY_KEYS).then(() => work(rows))));
 
 async function endBehind(scope: TenantScope, of: KeyedTable, after: object | null): Promise<object | null> {
   const sql = `SELECT to_jsonb(k) AS last FROM (SELECT ${of.keys} FROM ${of.table}

@@ -6,7 +6,6 @@ import { lockConnection, moveToNotConnected } from "../connections/connection";
 import { eraseTexts, holdCopyToJudge, purgeCopy, retireCopy } from "../connections/copies";
 import type { KeepOut } from "../connections/keep-out";
 import type { Database, TenantScope } from "../database/database";
-import { behindOthers } from "../database/errors";
 import { inWindow, isWithin, windowsOf } from "../database/keyset";
 import { inBatches } from "../database/upsert";
 import { ConnectionRow, CredentialRow, SyncedCopyRow } from "../entities/connection";
@@ -53,7 +52,7 @@ export async function erasePerson(
   await dropRejected(scope, patterns);
   // Before texts: what is settled meanwhile takes its value away by itself.
   const { receipts, unsettled } = await reduceReceipts(scope, person.targets, patterns, clock());
-  await behindOthers(() => scope.rows(KEPT_FOR_OTHERS, [tenantId, person.meetingIds, [...person.mailboxes]]));
+  await inWindow(scope, (rows) => rows(KEPT_FOR_OTHERS, [tenantId, person.meetingIds, [...person.mailboxes]]));
   let texts = 0;
   for (const { copyId, crmId } of person.records) texts += await eraseTexts(scope, copyId, crmId);
   for (const one of textsOf(database)) for (const pair of patterns) texts += await eraseMentions(scope, one, pair);
@@ -99,12 +98,12 @@ async function eraseMentions(scope: TenantScope, texts: Texts, pair: Patterns): 
     const { name, isJson } = column;
     return `${name} = regexp_replace(${name}::text, ${patternFor(column)}, '\\1${ERASED}', 'gi')${isJson ? "::jsonb" : ""}`;
   });
+  const stays = table === "field_write" ? `AND ${IS_SETTLED}` : "";
   let erased = 0;
   for await (const window of windowsOf(scope, texts)) {
     const sql = `UPDATE ${table} SET ${changes.join(", ")}
-      WHERE tenant_id = $1 AND ${isWithin(texts, window)} AND (${mentions(texts)}) ${table === "field_write" ? `AND ${IS_SETTLED}` : ""} RETURNING 1 AS changed`;
-    erased += (await behindOthers(() => inWindow(scope, (rows) => rows(sql, [scope.tenantId, [pair], ...window]))))
-      .length;
+      WHERE tenant_id = $1 AND ${isWithin(texts, window)} AND (${mentions(texts)}) ${stays} RETURNING 1 AS changed`;
+    erased += (await inWindow(scope, (rows) => rows(sql, [scope.tenantId, [pair], ...window]))).length;
   }
   return erased;
 }
