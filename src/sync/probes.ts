@@ -133,7 +133,9 @@ async function lookThrough(
     looks.hasFailed ||= failure !== null && isPassing(failure);
     return failure === null;
   };
-  const mayGoOn = () => looks.requests < looks.most && !context.isStopped();
+  // Where the turn is over others wait: one among a hundred is found, and of several the rest is left to the next round.
+  const late = Math.min(looks.most, looks.requests + REQUESTS_A_BATCH);
+  const mayGoOn = () => looks.requests < (context.mustPause() ? late : looks.most) && !context.isStopped();
   const isOneAnswered = async (ids: readonly number[]) => {
     for (const id of ids) if (mayGoOn() && (await isAnswered([id]))) return true;
     return false;

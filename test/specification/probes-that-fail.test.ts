@@ -51,22 +51,25 @@ test.each([
   },
 );
 
-// Seen red: each kind was asked for seven times, up to three minutes and a half.
-test("a CRM that gives no answer is asked three times for a kind of records", async () => {
-  const as = { tenant: "silent" };
-  await metAs(as, 9);
+// Seen red, each: a kind was asked for seven times, up to three minutes and a half; and a batch until its part had no more requests, up to an hour.
+test.each([
+  ["gives no answer is asked three times for a kind of records", 9, 0, 3],
+  ["answers for single records alone is asked 18 times for a batch", 99, 1, 18],
+])("a CRM that %s once its turn is over", async (which, more, answered, requests) => {
+  const as = { tenant: `late ${which.slice(0, 7)}` };
+  await metAs(as, more);
   passMinutes(A_DAY);
   // The first takes as long as a turn; all that did would take longer than a lease that nobody extends.
   let minutes = 0.3;
-  const where = (query: object) => {
-    if (!("ids" in query)) return false;
+  const where = ({ ids }: Readonly<Record<string, string>>) => {
+    if (!ids || ids.split(",").length === answered) return false;
     passMinutes(minutes);
     minutes = 0;
     return true;
   };
   simulator.control.fail({ match: "/api/v2/deals", where, with: { status: 504, body: "late" } });
   await sync(as);
-  expect(probes().filter(({ path }) => path === "/api/v2/deals")).toHaveLength(3);
+  expect(probes().filter(({ path }) => path === "/api/v2/deals")).toHaveLength(requests);
 });
 
 // Seen red with: what was planned left out for the rest of the round.
