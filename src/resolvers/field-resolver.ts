@@ -69,7 +69,8 @@ export class NominatedFieldResolver {
   }
 
   @Mutation(() => FieldMappingResult, {
-    description: "The entity has no nominated field any more; what was written in the CRM stays.",
+    description:
+      "The entity has no nominated field any more; what was written in the CRM stays. Owners and admins may, on every plan.",
   })
   async clearFieldMapping(
     @Arg("entity", () => CrmEntityEnum, { description: "Whose nominated field." }) entity: MatchedEntity,

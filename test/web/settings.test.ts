@@ -1,3 +1,4 @@
+import { fieldOf, setMapping } from "../support/fields";
 import { writeNote } from "../support/notes";
 import { recordMeeting, syncAgain, syncEnds, until } from "../support/stories";
 import { useStarted } from "../support/world";
@@ -215,6 +216,14 @@ test.each([
   expect(await page.getByRole("button", { name: "Choose a field for Deals" }).isDisabled()).toBe(true);
   expect(await page.getByRole("button", { name: "Disconnect …" }).isDisabled()).toBe(person === "member");
   if (person === "member") await page.getByText("Only an owner or admin of your organization may disconnect").waitFor();
+  await setMapping(product.service, "DEAL", fieldOf(product.simulator, "DEAL", "varchar").field_code);
+  await page.reload();
+  // Seen red: closed to whose plan had lapsed, too.
+  const clear = page.getByRole("button", { name: "Clear the field for Deals" });
+  expect(await clear.isDisabled()).toBe(person === "member");
+  if (person === "member") return;
+  await clear.click();
+  await clear.waitFor({ state: "detached" });
 });
 
 test("a field is chosen from the CRM's own list, with its type and options, changed and cleared", async () => {

@@ -6,8 +6,8 @@ import { Button, Card, Notice } from "../ui/parts";
 import { Problem } from "../ui/problem";
 import type { Connection, Viewer } from "./use-settings";
 
-/** Any owner or admin may disconnect, on any plan: a lapsed plan keeps nobody's data. */
-const mayDisconnect = ({ role }: Viewer) => role === "OWNER" || role === "ADMIN";
+/** Any owner or admin may disconnect, and take a field back, on any plan: a lapsed plan keeps nobody's data. */
+export const mayDisconnect = ({ role }: Viewer) => role === "OWNER" || role === "ADMIN";
 
 interface DisconnectProps {
   viewer: Viewer;

@@ -10,6 +10,7 @@ import { useRead } from "../api/read";
 import { fieldKind } from "../ui/field-types";
 import { Badge, Button, Card, Notice, When } from "../ui/parts";
 import { Problem } from "../ui/problem";
+import { mayDisconnect } from "./disconnect";
 import { FieldChoice } from "./field-choice";
 import type { Viewer } from "./use-settings";
 import { ENTITY, HEALTH, refusalInWords } from "./wording";
@@ -38,6 +39,7 @@ export function NominatedFields({ viewer, connected }: { viewer: Viewer; connect
                 entity={entity}
                 mapping={data.connection.fieldMappings.find((mapping) => mapping.entity === entity)}
                 closed={closed !== null}
+                mayClear={mayDisconnect(viewer)}
                 onChange={reread}
               />
             </li>
@@ -51,10 +53,12 @@ interface NominatedProps {
   entity: CrmEntity;
   mapping: MappingFragment | undefined;
   closed: boolean;
+  /** In every state, as it asks nothing of the CRM. */
+  mayClear: boolean;
   onChange(): void;
 }
 
-function Nominated({ entity, mapping, closed, onChange }: NominatedProps) {
+function Nominated({ entity, mapping, closed, mayClear, onChange }: NominatedProps) {
   const [choosing, choose] = useState(false);
   const [{ fetching, data, error }, clear] = useMutation(ClearFieldMappingDocument);
   const refusal = data && "message" in data.clearFieldMapping ? data.clearFieldMapping.message : null;
@@ -77,7 +81,7 @@ function Nominated({ entity, mapping, closed, onChange }: NominatedProps) {
             </Button>
             {mapping && (
               <Button
-                disabled={closed}
+                disabled={!mayClear}
                 busy={fetching}
                 aria-label={`Clear the field for ${name}`}
                 onClick={() => clear({ entity }).then(onChange)}
