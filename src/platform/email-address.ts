@@ -8,7 +8,7 @@ import { anyOf, literal, REFERENCE, type Spell, spelling } from "./safe-html";
 /** RFC 5321 4.5.3.1: 64 octets, an @ and 255 octets; a longer text is no address, and no index could hold it. */
 export const LONGEST_ADDRESS = 320;
 /** With a name and a link around it. Finding an address takes time by the square of the text, which anyone may send. */
-const LONGEST_TEXT = 2_000;
+export const LONGEST_TEXT = 2_000;
 
 /** Invisible characters that come along when an address is copied: zero-width space, soft hyphen, direction marks. */
 const INVISIBLE = /\p{Cf}/gu;

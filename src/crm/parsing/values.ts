@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { normalizeAddress } from "../../platform/email-address";
+import { LONGEST_TEXT, normalizeAddress } from "../../platform/email-address";
 import { cutHtml, cutText } from "../../platform/safe-html";
 
 /** The value of a JSON text; undefined where the text is no JSON. */
@@ -188,8 +188,6 @@ export function isDeeperThan(value: unknown, limit: number): boolean {
   return limit === 0 || Object.values(value).some((inner) => isDeeperThan(inner, limit - 1));
 }
 
-type ContactValue = { value: string; label: string | null; primary: boolean };
-
 /** E-mail addresses or phone numbers of a person. With some left out it would be matched wrongly: rejected. */
 export const MAX_CONTACT_VALUES = 200;
 const TOO_MANY = { error: `holds more than ${MAX_CONTACT_VALUES}` };
@@ -198,20 +196,22 @@ const TOO_MANY = { error: `holds more than ${MAX_CONTACT_VALUES}` };
 const contactValues = (split: (text: string) => string[]) =>
   z
     .array(z.object({ value: z.string().nullish(), label: optionalText, primary: optionalFlag.transform(Boolean) }))
+    .max(MAX_CONTACT_VALUES, TOO_MANY)
     .nullish()
-    .transform((list): ContactValue[] =>
+    .transform((list) =>
       (list ?? []).flatMap(({ value, ...said }) =>
         (value?.trim() ? split(value.trim()) : []).map((part) => ({ value: cutText(part, MAX_TEXT), ...said })),
       ),
     )
     .refine((list) => list.length <= MAX_CONTACT_VALUES, TOO_MANY);
 
-/** What stands between addresses; a blank or a slash only behind one: names have the one, and mailboxes the other. */
-const BETWEEN = /[;,|\r\n]+|(?<=@[^\s@/]+)[\s/]+/;
+/** What stands between addresses; a blank or a slash only behind one: names have the one, mailboxes the other. Looked behind from there alone. */
+const BETWEEN = /[;,|\r\n]+|(?=[\s/])(?<=@[^\s@/]+)[\s/]+/;
 
 /** A text that holds no address is only shown: it stays as it is, and so does a single one with its name. */
 function addressesIn(text: string): string[] {
-  const found = new Set(text.split(BETWEEN).flatMap((part) => normalizeAddress(part) ?? []));
+  const parts = text.length > LONGEST_TEXT ? [] : text.split(BETWEEN);
+  const found = new Set(parts.flatMap((part) => normalizeAddress(part) ?? []));
   return found.size > 1 || (found.size === 1 && !normalizeAddress(text)) ? [...found] : [text];
 }
 
