@@ -13,6 +13,7 @@ import { type Clock, timeLimit } from "../platform/clock";
 import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
+import { inWork, workFields } from "../platform/work";
 import { ABANDONED_AFTER_MS, AWAITED_MS, BEGIN_WITHIN_MS, type Found, NotSentInTimeError } from "./outcomes";
 import { findReceipts, ReceiptGoneError, settle, type WriteKind } from "./receipts";
 
@@ -71,7 +72,7 @@ export function callsToWrite(parts: WritebackParts, { tenantId, copyId, requeste
   return callsOf(parts, tenantId, copyId, { mayBegin, mayWait });
 }
 
-/** Settles a receipt by what the CRM said, alone: nobody says it again. Then brings what was seen into the copy. */
+/** Settles a receipt by what the CRM said, alone, and where the caller's time is over as well: nobody says it again. Then brings what was seen into the copy. */
 export async function settleFound<Row extends WriteReceipt>(
   parts: WritebackParts,
   kind: WriteKind<Row>,
@@ -80,11 +81,10 @@ export async function settleFound<Row extends WriteReceipt>(
 ): Promise<Row> {
   const { database, clock, logger, metrics } = parts;
   const { tenantId, id: writeId, requestedAt } = receipt;
-  const settled = await outlast(
-    () => database.tenant(tenantId).transaction((scope) => settle(scope, kind, writeId, outcome, clock())),
-    timeLimit(clock, ABANDONED_AFTER_MS, requestedAt),
-    (err) => logger.warn({ tenantId, writeId, err }, "what became of a write could not be noted yet"),
-  );
+  const note = () => database.tenant(tenantId).transaction((scope) => settle(scope, kind, writeId, outcome, clock()));
+  const isOver = timeLimit(clock, ABANDONED_AFTER_MS, requestedAt);
+  const tell = (err: unknown) => logger.warn({ tenantId, writeId, err }, "what became of a write is not noted yet");
+  const settled = await inWork(workFields(), () => outlast(note, isOver, tell));
   metrics?.crmWrites.inc({ kind: kind.name, state: settled.state });
   if (copy) await bring(parts, receipt, copy);
   return settled;

@@ -5,16 +5,19 @@ import { erasePerson } from "../../src/operator/erasure";
 import { systemClock } from "../../src/platform/clock";
 import { Keyring } from "../../src/platform/keyring";
 import { createLogger } from "../../src/platform/logger";
+import { inWork, limitWork } from "../../src/platform/work";
 import { all, statesOf, useFieldStory } from "../support/field-story";
 import { patches, writeFields } from "../support/fields";
-import { askNote, posts } from "../support/notes";
+import { askedNote, askNote, posts, seller } from "../support/notes";
 import { syncAgain, until } from "../support/stories";
+import { useWriteback } from "../support/writeback";
 
 // Seen red: what the CRM had said of a write was thrown away with the transaction that was to note it. The receipt was UNKNOWN, and FAILED
 // where a colleague typed over the value before it was looked up; values of further records were never sent.
 
 const story = useFieldStory();
 const { world, simulator, database, service } = story;
+const writeback = useWriteback(world);
 
 /** A session without any limit. */
 let holder: Client;
@@ -104,3 +107,13 @@ test("a note, a page that shows it and somebody who is kept out do not wait for 
   expect(await writing).toEqual(["WRITTEN"]);
   expect(await keeping).toMatchObject({ records: 0 });
 }, 60_000);
+
+// Seen red: what was to note it was called off with all else that the caller had asked for, and the receipt stayed SENDING.
+test("what the CRM did with a note is noted also where the caller's time is over by then", async () => {
+  const actor = await seller(database);
+  const writing = inWork({}, () => {
+    limitWork(() => posts(simulator).length > 0);
+    return writeback.notes.write(actor, askedNote(story.meetingId, "late"));
+  });
+  expect(await writing).toMatchObject({ value: { state: "WRITTEN" } });
+});
