@@ -4,7 +4,7 @@ import "../schema/sync";
 import "../schema/meeting";
 import "../schema/records";
 import "../schema/connection";
-import "./viewer-resolver";
+import "./context";
 import "./meeting-resolver";
 import "./briefing-resolver";
 import "./connection-resolver";
@@ -21,7 +21,7 @@ import { buildSchemaSync, type ClassType, getMetadataStorage, type NonEmptyArray
 import { DateTimeScalar } from "../schema/base";
 import { BriefingResolver, MeetingMatchResolver, PersonMatchResolver } from "./briefing-resolver";
 import { ConnectionResolver } from "./connection-resolver";
-import type { OperationContext } from "./context";
+import { AuditResolver, type OperationContext, ViewerResolver } from "./context";
 import { ActivityResolver, NoteResolver, PipelineResolver, StageResolver } from "./crm-resolvers";
 import { DealResolver } from "./deal-resolver";
 import {
@@ -53,7 +53,6 @@ import {
   SyncStatusResolver,
   VisibilityResolver,
 } from "./sync-resolver";
-import { AuditResolver, ViewerResolver } from "./viewer-resolver";
 import { FieldWriteResolver, NoteWriteResolver } from "./writeback-resolver";
 
 /** Each subscription brings its own iterator; type-graphql wants a hub all the same, and this one is never used. */
