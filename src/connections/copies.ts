@@ -174,7 +174,8 @@ function copyTables({ tables }: Database): string[] {
 /** What the CRM has in words of activities and notes that hang on a person. The rows stay: when there was contact is the deal's. */
 export async function eraseTexts(scope: TenantScope, copyId: number, crmId: number): Promise<number> {
   let erased = 0;
-  for (const texts of [ACTIVITIES, NOTES]) erased += await inBatches(scope, { ...texts, parameters: [copyId, crmId] });
+  for (const texts of [ACTIVITIES, NOTES, UNREADABLE])
+    erased += await inBatches(scope, { ...texts, parameters: [copyId, crmId] });
   return erased;
 }
 
@@ -198,6 +199,16 @@ const NOTES = {
   table: "note",
   where: `copy_id = $2 AND person_id = $3 AND content <> ${WITHOUT_TEXT}`,
   set: `content = ${WITHOUT_TEXT}, shown_html = NULL, shown_text = NULL, shown_cut = NULL, shown_rules = NULL`,
+};
+
+/** SQL: whether a record that could not be read names a person, in whatever part of it. @param id as a text */
+export const hasPerson = (id: string) =>
+  `EXISTS (SELECT FROM jsonb_path_query(payload, '$.**.person_id') AS named WHERE named #>> '{}' = ${id})`;
+/** Nobody knows where its text stands; by the deal's id its gap is told. */
+const UNREADABLE = {
+  table: "rejected_record",
+  where: `copy_id = $2 AND resource IN ('NOTES', 'ACTIVITIES') AND ${hasPerson("$3::text")}`,
+  set: "payload = jsonb_build_object('deal_id', deal_id)",
 };
 
 type RematchProgress = Pick<Rematch, "done" | "total">;

@@ -59,12 +59,11 @@ export class KeepOut {
     const kept = await this.read(scope);
     const hashes = [...mailboxes].flatMap((mailbox) => kept?.hashOf(mailbox) ?? []);
     await rows(ADD, [tenantId, hashes, now]);
-    for (const record of records)
-      await notePersons(
-        { ...scope, copyId: record.copyId },
-        hashes.map((hash) => ({ crmId: record.crmId, hash })),
-        [],
-      );
+    if (copyId === null) return;
+    // The purge of a copy that is retired may be beyond these rows.
+    const ofLive = records.filter((record) => record.copyId === copyId);
+    const shown = ofLive.flatMap(({ crmId }) => hashes.map((hash) => ({ crmId, hash })));
+    await notePersons({ ...scope, copyId }, shown, []);
   }
 
   /** With the others that were kept out with it. @returns how many addresses may come again */
@@ -133,6 +132,7 @@ const NOTE_PERSONS = `
 
 /** Of the persons, those who are kept out. */
 async function outOf({ tenantId, copyId, rows }: CopyScope, ids: readonly number[]): Promise<ReadonlySet<number>> {
+  if (ids.length === 0) return new Set();
   const found = await rows<{ id: number }>(
     "SELECT DISTINCT crm_id AS id FROM kept_out_person WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = ANY ($3)",
     [tenantId, copyId, ids],
@@ -141,6 +141,7 @@ async function outOf({ tenantId, copyId, rows }: CopyScope, ids: readonly number
   return new Set(found.map(({ id }) => id));
 }
 
+const PERSON_IN = /"person_id":"?(\d{1,15})\b/g;
 const ADDRESS_LIKE = /[^\s"'<>()[\],;:\\]+@[^\s"'<>()[\],;:\\]+/g;
 
 /** The addresses that a tenant keeps out, opened; a page or a meeting passes through it before it is stored. */
@@ -170,11 +171,8 @@ export class KeptOut {
     const shown = page.flatMap(({ id, emails }) =>
       this.#hashesIn(emails.map(({ value }) => value)).map((hash) => ({ crmId: id, hash })),
     );
-    const { fresh, held } = await notePersons(
-      copy,
-      shown,
-      page.map(({ id }) => id),
-    );
+    const ids = page.map(({ id }) => id);
+    const { fresh, held } = await notePersons(copy, shown, ids);
     for (const id of fresh) await eraseTexts(copy, copy.copyId, id);
     const out = new Set(shown.map(({ crmId }) => crmId));
     // One that was noted before is its erasure's, which finds all the rest by it, also when it is begun again after a kill.
@@ -189,9 +187,7 @@ export class KeptOut {
   user = <User extends Pick<CrmUser, "name" | "email">>(user: User): User =>
     this.has(user.email) ? { ...user, name: ERASED, email: ERASED } : user;
 
-  async users(_: CopyScope, page: readonly CrmUser[]): Promise<CrmUser[]> {
-    return page.map(this.user);
-  }
+  users = async (_: CopyScope, page: readonly CrmUser[]): Promise<CrmUser[]> => page.map(this.user);
 
   async activities(copy: CopyScope, page: readonly CrmActivity[]): Promise<CrmActivity[]> {
     const named = ({ personId, participantIds }: CrmActivity) => [...participantIds, ...(personId ? [personId] : [])];
@@ -200,20 +196,23 @@ export class KeptOut {
   }
 
   async notes(copy: CopyScope, page: readonly CrmNote[]): Promise<CrmNote[]> {
-    const out = await outOf(
-      copy,
-      page.flatMap(({ personId }) => personId ?? []),
-    );
+    const ids = page.flatMap(({ personId }) => personId ?? []);
+    const out = await outOf(copy, ids);
     return page.map((note) =>
       note.personId && out.has(note.personId) ? { ...note, content: withoutText(note.content) } : note,
     );
   }
 
-  /** Of a record that could not be read nobody knows where an address stands: what has one is not kept, nor what is of people. */
-  rejected(records: readonly RejectedRecord[], isOfPeople: boolean): RejectedRecord[] {
-    return records.map((record) => {
-      const addresses = JSON.stringify(record.payload ?? null).match(ADDRESS_LIKE) ?? [];
-      return isOfPeople || addresses.some(this.has) ? { ...record, payload: null } : record;
-    });
+  /** Of a record that could not be read nobody knows where what stands: what is of people, or names who is out, keeps its ids at most. */
+  async rejected(copy: CopyScope, all: readonly RejectedRecord[], areOfPeople: boolean): Promise<RejectedRecord[]> {
+    const texts = all.map(({ payload }) => JSON.stringify(payload ?? null));
+    const idsIn = (text: string) => [...text.matchAll(PERSON_IN)].map(([, id]) => Number(id));
+    const out = await outOf(copy, texts.flatMap(idsIn));
+    const isOut = (text: string) =>
+      (text.match(ADDRESS_LIKE) ?? []).some(this.has) || idsIn(text).some((id) => out.has(id));
+    const payloads = texts.map((text, at) => (isOut(text) ? JSON.parse(text, withoutWords) : all[at]?.payload));
+    return all.map((record, at) => ({ ...record, payload: areOfPeople ? null : payloads[at] }));
   }
 }
+
+const withoutWords = (_: string, value: unknown) => (typeof value === "string" ? undefined : value);

@@ -187,7 +187,7 @@ export async function storable<P extends Writable>(
   if (!kept) return page;
   const { leaveOut, ready } = LISTS[resource];
   const records = leaveOut ? await leaveOut(kept, copy, page.records) : page.records;
-  const rejected = kept.rejected(page.rejected, resource === "PERSONS" || resource === "USERS");
+  const rejected = await kept.rejected(copy, page.rejected, resource === "PERSONS" || resource === "USERS");
   return { ...page, records, rejected, write: ready(records, rejected.length) };
 }
 
