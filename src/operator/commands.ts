@@ -125,7 +125,7 @@ const writeExport: OnTenant = ({ database, clock, logger }, tenantId, [address =
     const counts = Object.entries(held).map(([kind, rows]) => `${kind} ${rows.length}`);
     const cut = cutAt.length > 0 ? `\nNot all of it, there is more: ${cutAt.join(", ")}.` : "";
     const words = `Written to ${file}: ${counts.join(", ")}.${cut}${foundIn(person)}
-Not in it: backups, logs, what only the CRM holds, and where the person is named by a first name alone.`;
+Not in it: backups, logs, what only the CRM or a browser holds, and where the person is named by a telephone number or first name alone.`;
     return [content, words];
   });
 
@@ -143,12 +143,12 @@ const sayErasure: OnTenant = async (parts, tenantId, [address = ""], options) =>
       : "";
   return `Erased: an attendee of ${meetings} meeting(s), ${records} synced person(s), ${receipts} written value(s); ${texts} text(s) were changed.${left}${foundIn(person)}
 ${keepsOut ? KEPT_OUT : COMES_BACK}
-Not touched: backups, logs, the keys that callers chose, and where the person is named by a first name alone.`;
+Not touched: backups, logs, the keys that callers chose, drafts in browsers, telephone numbers in texts, and where the person is named by a first name alone.`;
 };
 
 const COMES_BACK = `What the CRM still shows comes back with the next sync that reads it: have it deleted there as well, or add --keep-out.`;
 const KEPT_OUT = `Kept out from now on: the person, as an attendee too, and what is written of the person's own activities and notes.
-Titles of deals and other texts of the CRM that name the person come back: change them there.`;
+Titles of deals and other texts of the CRM that name the person come back: change them there. So do titles of meetings whose invitation does not.`;
 
 const sayLetIn: OnTenant = async (parts, tenantId, [address = ""]) => {
   const addresses = await letPersonIn(parts, tenantId, address);

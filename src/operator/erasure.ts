@@ -13,8 +13,9 @@ import { CrmUserRow } from "../entities/crm-company";
 import { isOfTenants, type Texts, textsOf } from "../entities/index";
 import { MeetingRow } from "../entities/meeting";
 import type { Clock } from "../platform/clock";
-import { ERASED, mentionsOf, nameBeside, type Patterns, withoutMentions } from "../platform/email-address";
+import { ERASED, nameBeside } from "../platform/email-address";
 import type { Logger } from "../platform/logger";
+import { mentionsOf, type Patterns, withoutMentions } from "../platform/mentions";
 import { cancelRuns } from "../sync/runs";
 import { removeErased } from "../sync/writers";
 import { IS_SETTLED, reduceReceipts } from "../writeback/write-history";
@@ -94,10 +95,10 @@ const dropRejected = (scope: TenantScope, patterns: readonly Patterns[]) =>
 
 async function eraseMentions(scope: TenantScope, texts: Texts, pair: Patterns): Promise<number> {
   const { table, columns } = texts;
-  const changes = columns.map((column) => {
-    const { name, isJson } = column;
-    return `${name} = regexp_replace(${name}::text, ${patternFor(column)}, '\\1${ERASED}', 'gi')${isJson ? "::jsonb" : ""}`;
-  });
+  const changes = columns.map(
+    (one) =>
+      `${one.name} = regexp_replace(${one.name}::text, ${patternFor(one)}, '\\1${ERASED}', 'gi')${one.isJson ? "::jsonb" : ""}`,
+  );
   const stays = table === "field_write" ? `AND ${IS_SETTLED}` : "";
   let erased = 0;
   for await (const window of windowsOf(scope, texts)) {
@@ -119,9 +120,8 @@ async function eraseUsers({ tenantId, typed }: TenantScope, { users, hasAuthoriz
 /** A deal is kept for the others for whom it was, or for want of them those who are left. Before texts: who had left stays one of them. */
 const KEPT_FOR_OTHERS = `UPDATE meeting_match SET last_deal = jsonb_set(last_deal, '{people}', to_jsonb(ARRAY (SELECT one
   FROM jsonb_array_elements_text(last_deal -> 'people') AS one WHERE one <> ALL ($3)))) WHERE tenant_id = $1 AND meeting_id = ANY ($2)`;
-type Leaving = Pick<Person, "mailboxes">;
 /** The meeting goes on without the attendee, as its invitation called him: matched again, and what hangs on it judged again. */
-function leaveMeeting({ clock }: ErasingParts, scope: TenantScope, person: Leaving, meetingId: string): Promise<void> {
+function leaveMeeting({ clock }: ErasingParts, scope: TenantScope, person: Person, meetingId: string): Promise<void> {
   return scope.transaction(async (held) => {
     const meeting = await lockMeeting(held, meetingId);
     if (!meeting) return;

@@ -1,9 +1,11 @@
 import { parseArgs } from "node:util";
+import { hasPerson } from "../connections/copies";
 import type { Database, TenantScope } from "../database/database";
 import { inWindow, isWithin, windowsOf } from "../database/keyset";
 import { type Texts, textsOf } from "../entities/index";
-import { ERASED, mailboxIn, mentionsOf, nameBeside, type Patterns, withoutMentions } from "../platform/email-address";
+import { ERASED, mailboxIn, nameBeside } from "../platform/email-address";
 import { ServiceError } from "../platform/errors";
+import { isOnes, mentionsOf, type Patterns, withoutMentions } from "../platform/mentions";
 import { readTargets, readTargetsAt } from "../writeback/write-history";
 import { shownInTerminal } from "./checks";
 
@@ -50,11 +52,12 @@ export interface Said {
   crmIds: readonly number[];
 }
 
-const hasTwoWords = (name: string) => /\p{L}\S*[\s,]+\S*\p{L}/u.test(name);
+const lettersIn = (name: string) => name.match(/\p{L}/gu)?.length ?? 0;
 
 /** @throws NotDoneError where that finds nothing, or somebody else */
 export function saidOf({ name = [], record = [] }: Options): Said {
-  if (!name.every(hasTwoWords)) throw new NotDoneError("A name has two words or more: one alone would be everybody's.");
+  if (!name.every((one) => lettersIn(one) >= (isOnes(one) ? 2 : 3)))
+    throw new NotDoneError("A name of one word has three letters or more: a shorter one is a part of much else.");
   if (!record.every((one) => /^[1-9]\d{0,14}$/.test(one)))
     throw new NotDoneError("A record is the number that the person had in the CRM.");
   return { names: name, crmIds: record.map(Number) };
@@ -79,6 +82,8 @@ export interface Person {
   attendances: readonly Attendance[];
   /** As the CRM and the operator call the person: texts of all rows are looked through for them. */
   names: string[];
+  /** As the CRM does with a word that may be everybody's. */
+  alone: string[];
   /**
    * As only invitations do, whose sender writes what he likes: another's name, or words of the trade, which would bring him
    * all texts that have them, or end these.
@@ -103,14 +108,16 @@ export async function findPerson(scope: TenantScope, text: string, said: Said = 
   const records = [...synced, ...(await readGone(scope, said.crmIds, attendances, synced))];
   const targets = [...records, ...(await readTargets(scope, records, said.crmIds))];
   const accounts = await readAccounts(scope, mailboxes);
-  const names = namesIn([...[...synced, ...accounts].map(({ name }) => name), ...said.names]);
+  const given = namesIn([...synced, ...accounts].map(({ name }) => name));
+  const names = namesIn([...given.filter(isOnes), ...said.names]);
+  const alone = given.filter((one) => !isOnes(one) && !names.includes(one));
   const called = namesIn(attendances.flatMap(({ name, email }) => [name, nameBeside(email)])).filter(
-    (one) => hasTwoWords(one) && withoutMentions(one, [], names) !== ERASED,
+    (one) => isOnes(one) && lettersIn(one) > 1 && withoutMentions(one, [], names) !== ERASED,
   );
   const meetingIds = [...new Set(attendances.map(({ meetingId }) => meetingId))];
   const users = accounts.flatMap(({ copyId, crmId }) => (crmId === null ? [] : [{ copyId, crmId }]));
   const hasAuthorized = accounts.some(({ crmId }) => crmId === null);
-  const person = { mailboxes, records, targets, users, hasAuthorized, attendances, meetingIds, names, called };
+  const person = { mailboxes, records, targets, users, hasAuthorized, attendances, meetingIds, names, alone, called };
   return { ...person, unclear: synced.length > 0 ? [] : await readUnclear(scope, person) };
 }
 
@@ -128,13 +135,13 @@ const told = (names: readonly string[]) =>
 
 /** By what texts were found, and by what they were not. */
 export function foundIn(person: Person): string {
-  const { names, called } = person;
-  const by = names.length > 0 ? `\nNames by which texts are found: ${told(names)}.` : "";
-  const not =
-    called.length > 0
-      ? `\nNot by what only invitations call the person, which may be anything: ${told(called)}. If it is the person's name, say it with --name.`
-      : "";
-  return `${by}${not}${unclearIn(person)}`;
+  const { names, alone, called } = person;
+  const line = (before: string, of: readonly string[], behind: string) =>
+    of.length > 0 ? `\n${before}: ${told(of)}.${behind}` : "";
+  const say = " If it is the person's name, say it with --name.";
+  const not = "Not by what only invitations call the person, which may be anything";
+  const by = line("Names by which texts are found", names, "");
+  return `${by}${line("NOT looked for, one word", alone, say)}${line(not, called, say)}${unclearIn(person)}`;
 }
 
 /** Of whom only the address is known may much be held that it does not lead to. */
@@ -316,6 +323,8 @@ const OWN = {
   users:
     "SELECT to_jsonb(t) AS row FROM crm_user t WHERE t.tenant_id = $1 AND (t.copy_id, t.crm_id) IN (SELECT * FROM users)",
   authorizations: `SELECT to_jsonb(t) AS row FROM (SELECT bound_user_name, bound_email FROM connection WHERE tenant_id = $1 AND (SELECT has FROM authorized)) t`,
+  unreadable: `SELECT to_jsonb(t) AS row FROM rejected_record t WHERE t.tenant_id = $1 AND t.resource IN ('NOTES', 'ACTIVITIES')
+      AND EXISTS (SELECT 1 FROM ids WHERE ids.copy_id = t.copy_id AND ${hasPerson("ids.person_id::text")})`,
   activities: `SELECT to_jsonb(t) AS row FROM activity t WHERE t.tenant_id = $1 AND ((t.copy_id, t.person_id) IN (SELECT * FROM ids)
       OR EXISTS (SELECT 1 FROM ids WHERE ids.copy_id = t.copy_id AND ids.person_id = ANY (t.participant_ids)))`,
   notes:

@@ -1,9 +1,8 @@
-import { domainToASCII, domainToUnicode } from "node:url";
+import { domainToASCII } from "node:url";
 import freeMailDomains from "email-providers/all.json";
 import roleNames from "role-based-email-addresses";
 import { getDomain } from "tldts";
 import moreFreeMailDomains from "./free-mail.json";
-import { anyOf, literal, REFERENCE, type Spell, spelling } from "./safe-html";
 
 /** RFC 5321 4.5.3.1: 64 octets, an @ and 255 octets; a longer text is no address, and no index could hold it. */
 export const LONGEST_ADDRESS = 320;
@@ -53,7 +52,7 @@ export const domainOf = (address: string): string => address.slice(address.lastI
 export const localPartOf = (address: string): string => address.slice(0, address.lastIndexOf("@"));
 
 /** Google's two names for one service, which alone ignores dots: https://support.google.com/mail/answer/7436150. */
-const GMAIL = new Set(["gmail.com", "googlemail.com"]);
+export const GMAIL = new Set(["gmail.com", "googlemail.com"]);
 
 /**
  * The mailbox to which a normalized address delivers as far as that can be known: the part after a plus removed, and
@@ -128,92 +127,3 @@ export function websiteDomainOf(website: string | null): string | null {
 
 /** What stands in place of a text that named a person. */
 export const ERASED = "[erased]";
-
-/** For texts, and for JSON as text. What stands before a mention is the first group: it stays. */
-export type Patterns = readonly [text: string, json: string];
-
-/** A name of more words is looked for as it stands alone: each of its orders makes the expressions longer. */
-const MOST_TURNED_WORDS = 6;
-/** RFC 5321 4.5.3.1.1: what stands before the @ has 64 octets. Looked for without an end, tags take time by the square of a text of them. */
-const LONGEST_TAG = 64;
-/** A longer text is no name. */
-const LONGEST_NAME = 300;
-/** UTF-16 units of one expression: PostgreSQL makes one of 15,000 ready in 30 ms, of 50,000 in 220, and finds no memory for 150,000. */
-const LONGEST_PATTERN = 15_000;
-
-/**
- * How a person is found in texts, as regular expressions of PostgreSQL and of JavaScript: each mailbox in all its spellings,
- * and each name of two words or more in all its orders, neither as a part of a longer word. A first name alone would be
- * everybody's. Nothing in them matches one place in two ways, so that they take time by the length of the text.
- */
-export function mentionsOf(mailboxes: Iterable<string>, names: readonly string[]): Patterns[] {
-  const short = names.filter(({ length }) => length <= LONGEST_NAME);
-  const orders = [...new Map(short.flatMap(ordersOf).map((words) => [words.join(" "), words])).values()];
-  const spellings = (between: string, spell: Spell) => [
-    ...[...mailboxes].map((mailbox) => spellingsOf(mailbox, spell)),
-    ...orders.map((words) => inRow(words, between, spell)),
-  ];
-  const inText = spellings(blank("[^<>]"), spelling(literal));
-  const inJson = spellings(
-    // A tag that goes on behind its text would take the next one, and leave what is no JSON.
-    `${blank(String.raw`[^<>"\\]|\\.`)}|${ESCAPED}`,
-    spelling((text) => literal(JSON.stringify(text).slice(1, -1))),
-  );
-  return inPieces(inJson).map(([from, to]) => [
-    mentioned(APART, inText.slice(from, to)),
-    // What ends a line is an escape whose last character is a letter or a digit.
-    mentioned(`${APART}|${ESCAPED}`, inJson.slice(from, to)),
-  ]);
-}
-
-/** A text without what they find in it. */
-export const withoutMentions = (text: string, mailboxes: Iterable<string>, names: readonly string[]): string =>
-  mentionsOf(mailboxes, names).reduce((left, [inText]) => left.replace(new RegExp(inText, "gi"), `$1${ERASED}`), text);
-
-/** A comma ends its word with or without a blank behind it. */
-const inRow = ([first = "", ...more]: string[], between: string, spell: Spell) =>
-  more.reduce((row, word) => `${row}(?:${between})${row.endsWith(spell(",")) ? "*" : "+"}${spell(word)}`, spell(first));
-
-const mentioned = (before: string, spellings: readonly string[]) =>
-  `(${before})(?:${spellings.join("|")})(?![\\w\\u0300-\\u036f-])`;
-
-/** From which spelling to which makes one expression. */
-function inPieces(spellings: readonly string[]): [from: number, to: number][] {
-  // Of nothing there is none: an empty one would be found everywhere.
-  const starts = spellings.length > 0 ? [0] : [];
-  let units = 0;
-  for (const [at, { length }] of spellings.entries()) {
-    if (units > 0 && units + length > LONGEST_PATTERN) {
-      starts.push(at);
-      units = 0;
-    }
-    units += length;
-  }
-  return starts.map((from, piece) => [from, starts[piece + 1] ?? spellings.length]);
-}
-
-const APART = "^|[^\\w.+-]";
-/** Between words, in HTML too. @param inTag what may stand in a tag */
-const blank = (inTag: string) => `[\\s\\u00a0]|${REFERENCE}(?:nbsp|#(?:0*(?:32|160)|x0*(?:20|a0)));|<(?:${inTag})*>`;
-/** A control character in JSON. */
-const ESCAPED = String.raw`\\(?:[bfnrt]|u00[01].)`;
-
-/** The words of a name as it stands, as it is said, and as lists have it: "Ada van Berg", "van Berg, Ada", "Berg, Ada van". */
-function ordersOf(name: string): string[][] {
-  const wordsOf = (text: string) => text.normalize("NFC").split(/\s+/).filter(Boolean);
-  const parts = name.split(",").map(wordsOf);
-  const said = parts.length === 2 ? parts.toReversed().flat() : wordsOf(name);
-  const turned = (by: number) => [...said.slice(by, -1), `${said.at(-1)},`, ...said.slice(0, by)];
-  const isTurned = parts.length <= 2 && said.length <= MOST_TURNED_WORDS;
-  const orders = [wordsOf(name), said, ...(isTurned ? said.slice(1).map((_, before) => turned(before + 1)) : [])];
-  return orders.filter((words) => words.length > 1);
-}
-
-/** A mailbox as people write it: tagged, with its domain as it is read, and Gmail's with dots and by either name. */
-function spellingsOf(mailbox: string, spell: Spell): string {
-  const [local, domain] = [localPartOf(mailbox), domainOf(mailbox)];
-  const isGmail = GMAIL.has(domain);
-  const domains = isGmail ? [...GMAIL] : [domain, domainToUnicode(domain)];
-  const spelled = isGmail ? [...local].map(spell).join(`${spell(".")}?`) : spell(local);
-  return `${spelled}(?:${spell("+")}[^@\\s"]{0,${LONGEST_TAG}})?${spell("@")}${anyOf(domains.map(spell))}`;
-}

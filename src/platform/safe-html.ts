@@ -1,4 +1,3 @@
-import { encodeHTML } from "entities";
 import { compile } from "html-to-text";
 import sanitizeHtml from "sanitize-html";
 import { inSlice } from "./work";
@@ -172,43 +171,3 @@ function wordsOf(html: string): string {
   });
   return sanitizeHtml(flat, ALLOWED).replace(/(?:<br \/>\s*){3,}/g, "<br /><br />");
 }
-
-/** A text as a part of a regular expression. */
-export const literal = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
-
-export type Spell = (text: string) => string;
-
-/** How a reference of HTML begins, which may have been escaped again. */
-export const REFERENCE = "&(?:amp;)*";
-
-/**
- * A text with each of its characters as any text may have it: in either case, which a reference and some databases' locales
- * tell apart, in either Unicode form, and as HTML refers to it. @param write how the text itself has it
- */
-export const spelling = (write: Spell): Spell => {
-  const point = (points: readonly string[]) => {
-    const codes = points.map((one) => one.codePointAt(0) ?? 0);
-    const [decimal, hex] = [10, 16].map((radix) => anyOf(codes.map((code) => code.toString(radix))));
-    const names = points.flatMap((one) => /^&(\w+);$/.exec(encodeHTML(one))?.slice(1) ?? []);
-    // The flag that both engines are given makes one of a letter's two cases.
-    const plain = points.map((one) => write(/[A-Z]/.test(one) ? one.toLowerCase() : one));
-    return anyOf([...plain, `${REFERENCE}${anyOf([`#(?:0*${decimal}|x0*${hex})`, ...names])};`]);
-  };
-  return (text) =>
-    [...text.normalize("NFC")]
-      .map((one) => {
-        const forms = casesOf(one).flatMap((like) => [like.normalize("NFC"), like.normalize("NFD")]);
-        const [alone, apart] = [
-          forms.filter((form) => [...form].length === 1),
-          forms.filter((form) => [...form].length > 1),
-        ];
-        return anyOf([point(alone), ...apart.map((form) => [...form].map((part) => point([part])).join(""))]);
-      })
-      .join("");
-};
-
-const casesOf = (one: string) => (/['’]/.test(one) ? ["'", "’"] : [one, one.toLowerCase(), one.toUpperCase()]);
-export const anyOf = (spellings: readonly string[]) => {
-  const [first = "", ...more] = new Set(spellings);
-  return more.length === 0 ? first : `(?:${[first, ...more].join("|")})`;
-};

@@ -4,7 +4,7 @@ import { oneByOne, rowsById } from "../database/rows";
 import { inBatches } from "../database/upsert";
 import type { FieldWriteRow, NoteWriteRow, WriteReceipt } from "../entities/writeback";
 import { DAY_MS } from "../platform/clock";
-import type { Patterns } from "../platform/email-address";
+import type { Patterns } from "../platform/mentions";
 import { NO_MORE_LOOKS, pauseBefore } from "./outcomes";
 import { FIELD, NOTE, type WriteKind } from "./receipts";
 

@@ -7,7 +7,7 @@ import { type CopyScope, Database } from "../../src/database/database";
 import { inWindow, isWithin, windowsOf } from "../../src/database/keyset";
 import { textsOf } from "../../src/entities/index";
 import { mentions } from "../../src/operator/person";
-import { mentionsOf } from "../../src/platform/email-address";
+import { mentionsOf } from "../../src/platform/mentions";
 import { extendLease } from "../../src/sync/runs";
 import { soonAt, TENANTS_WITH_MEETINGS_SOON } from "../../src/sync/schedule-rows";
 import { FEW_BLOCKS, fillTenants, MEETING_ID, onOneServer, reading } from "../support/blocks";

@@ -1,6 +1,6 @@
 import { Database } from "../../src/database/database";
 import { NOT_LOOKED_THROUGH, textsOf } from "../../src/entities/index";
-import { mentionsOf, withoutMentions } from "../../src/platform/email-address";
+import { mentionsOf, withoutMentions } from "../../src/platform/mentions";
 import { useDatabase } from "../support/world";
 
 /** How a person's names and addresses are found in texts, by PostgreSQL and here. */
@@ -46,6 +46,52 @@ test("who has no address and no name of two words is found nowhere, and a text o
     expect(withoutMentions(SEVERAL, [], [name])).toBe(SEVERAL);
   const tags = ",ada+".repeat(20_000);
   expect(withoutMentions(`${tags} ada+1@x.example`, ["ada@x.example"], [])).toBe(`${tags} [erased]`);
+});
+
+const WANG = "王小明";
+/** Of whom, and how a text has it. */
+const FOUND: [mailboxes: string[], names: string[], text: string][] = [
+  [[], ["Sean O'Brien"], "Call Sean O&rsquo;Brien"],
+  [[], ["Sean O’Brien"], "Call Sean O&rsquor;Brien"],
+  [[], ["Anne-Marie Duval"], "Anne\u2011Marie Duval"],
+  [[], ["Anne-Marie Duval"], "Anne&#8209;Marie Duval"],
+  [[], ["Anne-Marie Duval"], "Anne&hyphen;Marie Duval"],
+  [[], ["Ada Lovelace"], "Hello.Ada Lovelace said"],
+  [[], ["Ada Lovelace"], "2026.Ada Lovelace"],
+  [["ada@x.example"], [], "https://y.example/?u=ada%40x.example"],
+  [["ada@x.example"], [], "https://y.example/?u=%3Cada%2Bcrm%40x.example%3E"],
+  [[], [WANG], `与${WANG}续约`],
+  [[], ["王 小明"], `与${WANG}续约`],
+  [[], ["김민준"], "김민준은"],
+];
+const NOT_FOUND: typeof FOUND = [
+  [["ada@x.example"], [], "eve.ada@x.example eve+ada@x.example eve-ada@x.example"],
+  [[], ["Ada Lovelace"], "Mary-Ada Lovelace, AdaLovelace, Ada Lovelace-Byron"],
+  [[], [WANG], "小明"],
+];
+
+test("as links, references and sentences have them, and in letters that set no words apart, they are found, and others are not", async () => {
+  for (const [said, isFound] of [
+    [FOUND, true],
+    [NOT_FOUND, false],
+  ] as const)
+    for (const [mailboxes, names, text] of said) {
+      const [[inText, inJson] = []] = mentionsOf(mailboxes, names);
+      const sql = "SELECT $1 ~* $2 AS here, to_jsonb($1::text)::text ~* $3 AS json";
+      const [found] = await database.query(sql, [text, inText, inJson]);
+      expect({ text, ...found }).toEqual({ text, here: isFound, json: isFound });
+      expect({ text, isFound: withoutMentions(text, mailboxes, names) !== text }).toEqual({ text, isFound });
+    }
+});
+
+test("of one word a name is looked for where somebody says it, as a word of its own", () => {
+  expect(withoutMentions("Call Suharto", [], ["Suharto"])).toBe("Call Suharto");
+  const [[inText = ""] = []] = mentionsOf([], ["Suharto"]);
+  expect(["Call Suharto.", "SUHARTO", "Suhartos"].map((text) => new RegExp(inText, "i").test(text))).toEqual([
+    true,
+    true,
+    false,
+  ]);
 });
 
 const TEXTS = `SELECT a.attrelid::regclass || '.' || a.attname AS name, a.attname AS column,
