@@ -128,7 +128,7 @@ export const READING: Judging = {
   of: byKeys,
   taken: [],
   begun: "NULL::jsonb",
-  kept: `${byKeys("deal_silence", "deal_id", "known.ids")} s WHERE s.phase = 0 AND s.generation = ${HELD} AND starts_with(s.judged_as, ${THESE})`,
+  kept: `${byKeys("deal_silence", "deal_id", "known.ids")} s WHERE s.phase = 0 AND s.generation = known.generation AND starts_with(s.judged_as, ${THESE})`,
 };
 /** Who judges the deals $4 takes what is stored of them in the statement that reads their facts. */
 export const JUDGED: Judging = {
@@ -138,7 +138,7 @@ export const JUDGED: Judging = {
   taken: [begunOf("$4::bigint[]")],
   begun: "(SELECT jsonb_object_agg(begun.deal_id, begun.phases) FROM begun)",
   kept: `deals d CROSS JOIN LATERAL ${rowsOf("deal_silence", "deal_id", "d.crm_id")} s
-    WHERE s.phase = 0 AND s.generation = ${HELD} AND starts_with(s.judged_as, ${FOUND_AS}) AND ${IS_WHOLE}`,
+    WHERE s.phase = 0 AND s.generation = known.generation AND starts_with(s.judged_as, ${FOUND_AS}) AND ${IS_WHOLE}`,
 };
 /** What is held of them stands, and what was to come before goes. */
 export const JUDGED_BY_COMING: Judging = {
