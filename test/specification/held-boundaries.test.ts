@@ -1,5 +1,5 @@
 import { Client } from "pg";
-import { Boundaries } from "../../src/briefing/quiet/boundaries";
+import { Boundaries, tellBegun } from "../../src/briefing/quiet/boundaries";
 import { judgeByPresentRules, Rejudging } from "../../src/briefing/quiet/rejudging";
 import { Database } from "../../src/database/database";
 import { DAY_MS } from "../../src/platform/clock";
@@ -42,6 +42,21 @@ test("what of one tenant's silences cannot be taken just now holds up nobody els
   await holder.end();
   await boundaries.pass();
   expect(await untold(held)).toEqual([]);
+});
+
+test("what has begun is claimed by its keys, however little is known of the tables", async () => {
+  await database.query("ALTER TABLE deal_silence SET (autovacuum_enabled = off)");
+  const copyId = await haveBegun("unknown", 3_000, "1 minute");
+  const db = new Database(database.dataSource);
+  const read =
+    "SELECT (seq_tup_read + idx_tup_fetch) AS rows FROM pg_stat_xact_user_tables WHERE relname = 'deal_silence'";
+  await db.tenant(copyId).transaction(async (scope) => {
+    expect(await tellBegun({ ...scope, copyId }, new Date())).toBe(true);
+    const [found] = await scope.rows<{ rows: number }>(read, [], { rows: "number" });
+    // All phases at most three times: once to find what is due.
+    expect(found?.rows).toBeLessThan(18_000);
+    await scope.rows("DELETE FROM deal_silence WHERE tenant_id = $1", [copyId]);
+  });
 });
 
 test("what time has changed under the settings of before is told of each deal when others take their place, and by those nothing", async () => {

@@ -129,13 +129,17 @@ const CLAIMED = { dealId: "number", from: "text", to: "text", at: "instant", isH
 const IS_HELD = `s.generation = coalesce((SELECT j.generation FROM judged_copy j
   WHERE j.tenant_id = s.tenant_id AND j.copy_id = s.copy_id), 0)`;
 
-/** @param phases SQL: phases `s`, which are locked */
+/**
+ * Each looked up by its key: joined, a copy that no statistics know was read whole for each of them.
+ * @param phases SQL: phases `s`, which are locked
+ */
 const claimOf = (phases: string) => `
   WITH begun AS (
-    SELECT s.deal_id, s.generation, s.phase, b.verdict FROM (${phases}) s
-    JOIN deal_silence b ON b.tenant_id = $1 AND b.copy_id = $2 AND b.deal_id = s.deal_id AND b.generation = s.generation AND b.phase = s.phase - 1)
+    SELECT s.*, (SELECT b.verdict FROM deal_silence b WHERE b.tenant_id = $1 AND b.copy_id = $2 AND b.deal_id = s.deal_id
+      AND b.generation = s.generation AND b.phase = s.phase - 1) AS verdict FROM (${phases}) s)
   UPDATE deal_silence s SET is_told = true FROM begun
-  WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id = begun.deal_id AND s.generation = begun.generation AND s.phase = begun.phase
+  WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id = ANY (ARRAY (SELECT one.deal_id FROM begun one))
+    AND s.deal_id = begun.deal_id AND s.generation = begun.generation AND s.phase = begun.phase
   RETURNING s.deal_id AS "dealId", begun.verdict AS "from", s.verdict AS "to", s.holds_from AS at, s.generation = ${HELD} AS "isHeld"`;
 
 /** What a transaction has locked is its own: it judges those deals anew, and tells of what has begun until then. */
