@@ -48,7 +48,7 @@ export class DealSilenceRow extends OfCopy {
   @Column("boolean")
   isTold!: boolean;
 
-  /** The phase that holds; where its time is over, the one that was last known to. Of each matched deal one, which lists read. */
+  /** The phase that holds; where its time is over, the one that was last known to. Of each schedule of a matched deal one; lists read that of the held one. */
   @Column("boolean")
   isListed!: boolean;
 
