@@ -214,21 +214,22 @@ describe("What is typed", () => {
       { id: "a", name: "A" },
       { id: "b", name: "B" },
     ];
-    expect(targetOf([a], undefined)).toBe(a);
-    expect(targetOf([a, b], undefined)).toBeNull();
-    expect(targetOf([a, b], { fieldKey: "key", targetId: "b", parts: [] })).toBe(b);
-    expect(targetOf([a, b], { fieldKey: "key", targetId: "gone", parts: [] })).toBeNull();
-    expect(targetOf([a], { fieldKey: "key", parts: [] })).toBe(a);
-    expect(targetOf([a], { fieldKey: "key", targetId: "gone", parts: [] })).toBeNull();
+    expect(targetOf([a], undefined, false)).toBe(a);
+    expect([targetOf([a], undefined, true), targetOf([a, b], undefined, false)]).toEqual([null, null]);
+    expect(targetOf([a, b], { fieldKey: "key", targetId: "b", parts: [] }, false)).toBe(b);
+    expect(targetOf([a, b], { fieldKey: "key", targetId: "gone", parts: [] }, false)).toBeNull();
+    expect(targetOf([a], { fieldKey: "key", parts: [] }, false)).toBe(a);
+    expect(targetOf([a], { fieldKey: "key", targetId: "gone", parts: [] }, false)).toBeNull();
   });
 
   // Seen red: it was sent to the other deal.
   test("what was filled in for one deal is not sent to another that the meeting is about by now", () => {
     const mapping = { entity: "DEAL" as const, fieldKey: "key", fieldName: "Plan", fieldType: "varchar" };
+    const briefing = { deal: { id: "D2", title: "Second" } } as Briefing;
     const sendable = (targetId?: string) =>
-      valuesOf([mapping as Mapping], { DEAL: { fieldKey: "key", targetId, parts: ["x"] } }, {
-        deal: { id: "D2", title: "Second" },
-      } as Briefing).map((value) => value.targetId);
+      valuesOf([mapping as Mapping], { DEAL: { fieldKey: "key", targetId, parts: ["x"] } }, briefing, false).map(
+        (value) => value.targetId,
+      );
     expect([sendable("D1"), sendable("D2"), sendable()]).toEqual([[], ["D2"], ["D2"]]);
   });
 });

@@ -1,22 +1,24 @@
 import type { Page } from "playwright-core";
+import { fieldOf, setMapping } from "../support/fields";
 import { posts } from "../support/notes";
 import { connect, syncAgain, syncEnds } from "../support/stories";
 import { useStarted } from "../support/world";
 import { findings } from "./support/browser";
 import { startProduct } from "./support/product";
-import { noteForm, openNewMeeting } from "./support/steps";
+import { fieldForm, noteForm, openNewMeeting } from "./support/steps";
 
 let page: Page;
 const product = useStarted(() => startProduct());
 
 // Seen red: the first deal that had come stood there, and the note went on it.
-test("while the CRM is read for the first time a person says where a note goes; afterwards the match does", async () => {
+test("while the CRM is read for the first time a person says where a note or a field goes; afterwards the match does", async () => {
   const { service, simulator, database } = product;
   const { email, dealId } = simulator.company.stories.singleDeal;
   // They come, and do not end.
   const mend = simulator.control.fail({ match: /\/api\/v[12]\/deals$/, with: { kind: "again" } });
   await connect(service, simulator);
   expect((await syncEnds(service)).state).toBe("FAILED");
+  await setMapping(service, "DEAL", fieldOf(simulator, "DEAL", "text").field_code);
   page = await product.signIn("member");
   await openNewMeeting(product, page, [email]);
   const { form, text, write } = noteForm(page);
@@ -30,7 +32,13 @@ test("while the CRM is read for the first time a person says where a note goes; 
   expect(posts(simulator).map(({ body }) => body)).toMatchObject([{ deal_id: dealId }]);
   await openNewMeeting(product, page, [email]);
   await form.getByText("another record may come to be meant").waitFor();
+  const fields = fieldForm(page);
+  await fields.form.getByLabel(/\(Long text\)/).fill("Agreed.");
+  // Seen red: it named the deal by itself.
+  await fields.form.getByText("Choose the deal: until then it is not written.").waitFor();
+  expect([await fields.write.isEnabled(), await findings(page)]).toEqual([false, []]);
   mend();
   await syncAgain(service, database);
   await form.getByText(`On ${deal}`).waitFor();
+  expect(await fields.write.isEnabled()).toBe(true);
 });

@@ -30,13 +30,16 @@ interface FieldFormProps {
   slot: string;
   mappings: readonly MappingFragment[];
   briefing: Briefing;
+  /** Whether the match may come to say otherwise. */
+  mayChange: boolean;
   /** The meeting's receipts as they are now. */
   writes: WritesQuery["crmWrites"]["nodes"];
   onChange(): void;
 }
 
 /** The nominated fields of the meeting's records, each with its result. */
-export function FieldForm({ meetingId, slot, mappings, briefing, writes: receipts, onChange }: FieldFormProps) {
+export function FieldForm(props: FieldFormProps) {
+  const { meetingId, slot, mappings, briefing, mayChange, writes: receipts, onChange } = props;
   const id = useId();
   const draft = useDraft(slot);
   const filled = asFilled(draft.text);
@@ -56,10 +59,10 @@ export function FieldForm({ meetingId, slot, mappings, briefing, writes: receipt
   const options = useFieldOptions(shown);
   if (shown.length === 0) return null;
   const writable = shown.filter((mapping) => mayBeWritten(mapping) && options[mapping.entity].list !== null);
-  const values = valuesOf(writable, filled, briefing);
+  const values = valuesOf(writable, filled, briefing, mayChange);
   const missing = (mapping: MappingFragment) => {
     const { entity, health } = mapping;
-    const lacking = missingOf(mapping, recordsOf(entity, briefing), filledOf(mapping, filled));
+    const lacking = missingOf(mapping, recordsOf(entity, briefing), filledOf(mapping, filled), mayChange);
     return lacking && health !== "MISSING_IN_CRM" ? { id: `${id}-${entity}`, text: lacking } : null;
   };
   const isStopped = writing?.is === "STOPPED";
@@ -80,6 +83,7 @@ export function FieldForm({ meetingId, slot, mappings, briefing, writes: receipt
           key={mapping.entity}
           mapping={mapping}
           records={recordsOf(mapping.entity, briefing)}
+          mayChange={mayChange}
           filled={filledOf(mapping, filled)}
           options={options[mapping.entity]}
           missing={missing(mapping)}
@@ -112,6 +116,7 @@ export function FieldForm({ meetingId, slot, mappings, briefing, writes: receipt
 interface FieldProps {
   mapping: MappingFragment;
   records: readonly Target[];
+  mayChange: boolean;
   filled: Filled | undefined;
   options: FieldOptions;
   /** What it lacks to be written. */
@@ -120,10 +125,10 @@ interface FieldProps {
   onChange(filled: Filled): void;
 }
 
-function Field({ mapping, records, filled, options, missing, isLocked, onChange }: FieldProps) {
+function Field({ mapping, records, mayChange, filled, options, missing, isLocked, onChange }: FieldProps) {
   const { entity, fieldKey, fieldName, fieldType, health } = mapping;
   const name = fieldName ?? fieldKey;
-  const target = targetOf(records, filled);
+  const target = targetOf(records, filled, mayChange);
   const parts = filled?.parts ?? [];
   const isUnknown = filled?.writeId !== undefined;
   const [only] = records;
@@ -147,7 +152,7 @@ function Field({ mapping, records, filled, options, missing, isLocked, onChange 
         onChange={(typed) => onChange({ fieldKey, targetId: target?.id, parts: typed })}
       />
       {options.error && <Problem error={options.error} again={options.reread} />}
-      {records.length > 1 ? (
+      {records.length > 1 || mayChange ? (
         <select
           className="input"
           aria-label={`Which ${RECORD[entity]} gets ${name}`}

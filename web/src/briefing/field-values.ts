@@ -21,10 +21,13 @@ export function recordsOf(entity: CrmEntity, { deal, persons, organizations }: B
   return (entity === "PERSON" ? persons : organizations).map(({ id, name }) => ({ id, name }));
 }
 
-/** Which record is meant: the one that it was filled in for, while it belongs to the meeting; for none, the only one. */
-export function targetOf(records: readonly Target[], filled: Filled | undefined): Target | null {
+/**
+ * Which record is meant: the one that it was filled in for, while it belongs to the meeting; for none, the only one.
+ * @param mayChange whether another one may come to be meant: then a person says it
+ */
+export function targetOf(records: readonly Target[], filled: Filled | undefined, mayChange: boolean): Target | null {
   const [only, ...others] = records;
-  if (only && others.length === 0 && !filled?.targetId) return only;
+  if (only && others.length === 0 && !filled?.targetId && !mayChange) return only;
   return records.find(({ id }) => id === filled?.targetId) ?? null;
 }
 
@@ -39,12 +42,13 @@ export function valuesOf(
   mappings: readonly MappingFragment[],
   filled: FilledFields,
   briefing: Briefing,
+  mayChange: boolean,
 ): FieldValueInput[] {
   return mappings.flatMap((mapping) => {
     const { entity, fieldType } = mapping;
     const kept = filledOf(mapping, filled);
     const value = valueFrom(fieldType, kept?.parts ?? []);
-    const target = targetOf(recordsOf(entity, briefing), kept);
+    const target = targetOf(recordsOf(entity, briefing), kept, mayChange);
     return value !== undefined && target && !kept?.writeId ? [{ entity, targetId: target.id, value }] : [];
   });
 }
@@ -54,13 +58,13 @@ export function missingOf(
   { entity, fieldType }: MappingFragment,
   records: readonly Target[],
   filled: Filled | undefined,
+  mayChange: boolean,
 ): string | null {
   if (!filled || filled.writeId) return null;
-  const isChosen = valueFrom(fieldType, filled.parts) === undefined || targetOf(records, filled) !== null;
+  const isChosen = valueFrom(fieldType, filled.parts) === undefined || targetOf(records, filled, mayChange) !== null;
   // Where there is one record alone, the form says for which other one it was filled in.
-  return (
-    missingPart(fieldType, filled.parts) ?? (isChosen || records.length === 1 ? null : `Choose the ${RECORD[entity]}`)
-  );
+  const isSaid = isChosen || (records.length === 1 && !mayChange);
+  return missingPart(fieldType, filled.parts) ?? (isSaid ? null : `Choose the ${RECORD[entity]}`);
 }
 
 interface Write {

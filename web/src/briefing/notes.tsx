@@ -49,6 +49,7 @@ export function Notes({ meeting, briefing, viewer, mappings, author }: NotesProp
         slot={draftSlot(viewer, meeting.id, "fields")}
         mappings={mappings}
         briefing={briefing}
+        mayChange={meeting.match.mayChange}
         writes={writes}
         onChange={reread}
       />
