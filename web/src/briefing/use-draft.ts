@@ -28,8 +28,8 @@ export function useDraft(slot: string, sent?: Draft | null): DraftText {
     ...draft,
     isKept,
     type: (text, target = draft.target) => keep({ text, at: Date.now(), target }),
-    // Without a text there is nothing to keep, and what another tab has typed stays.
-    choose: (target) => (draft.text === "" ? setDraft : keep)({ ...draft, target }),
+    // Without a text there is nothing to keep, and what was typed since, elsewhere or in a form after this one, stays.
+    choose: (target) => (draft.text === "" || keptDraft(slot).at > draft.at ? setDraft : keep)({ ...draft, target }),
     drop: (written) => {
       dropDraft(slot, written);
       setDraft({ text: "", at: 0, target: draft.target });
