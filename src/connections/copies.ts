@@ -4,7 +4,6 @@ import type { CopyScope, Database, TenantScope } from "../database/database";
 import { enqueueJob, hasLiveJob, type JobKind } from "../database/jobs";
 import { inBatches } from "../database/upsert";
 import { SyncedCopyRow } from "../entities/connection";
-import type { Rematch } from "../entities/sync-run";
 import { ERASED } from "../platform/email-address";
 import type { Logger } from "../platform/logger";
 import { forEachLogged } from "../platform/work";
@@ -211,10 +210,8 @@ const UNREADABLE = {
   set: "payload = jsonb_build_object('deal_id', deal_id)",
 };
 
-type RematchProgress = Pick<Rematch, "done" | "total">;
-
 /** null: no meetings are being matched again. */
-export async function readRematchProgress({ tenantId, copyId, typed }: CopyScope): Promise<RematchProgress | null> {
+export async function readRematchProgress({ tenantId, copyId, typed }: CopyScope) {
   const copy = await typed((orm) => orm.findOneBy(SyncedCopyRow, { tenantId, id: copyId }));
   return copy?.rematch?.total ? { done: copy.rematch.done, total: copy.rematch.total } : null;
 }
