@@ -181,8 +181,9 @@ test("a worker looks a lost answer up by itself, and the note is readable here",
     return node.state === "UNKNOWN" ? null : node;
   });
   expect(found).toMatchObject({ state: "WRITTEN", error: null });
-  const copied = await database.query("SELECT 1 FROM note WHERE crm_id = $1", [found.crmNoteId]);
-  expect(copied).toHaveLength(1);
+  const copied = () => database.query("SELECT 1 FROM note WHERE crm_id = $1", [found.crmNoteId]);
+  // It comes a moment behind the receipt.
+  await until("it is copied", async () => (await copied()).length === 1);
   expect(posts(simulator)).toHaveLength(1);
 });
 
