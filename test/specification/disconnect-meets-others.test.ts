@@ -35,14 +35,16 @@ test("a meeting that is being matched while someone disconnects brings no row of
   await other.query("LOCK TABLE meeting_attendee IN ACCESS EXCLUSIVE MODE"); // holds the match between reading the copy and storing
   const pending = recordMeeting(service, [simulator.company.stories.singleDeal.email], {}, as);
   await new Promise((resolve) => setTimeout(resolve, 300));
-  dataOf(await service.ask(DISCONNECT, {}, as));
+  const ending = service.ask(DISCONNECT, {}, as);
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  await other.commitTransaction();
+  await other.release();
+  await pending;
+  dataOf(await ending);
   await until(
     "purged",
     async () => (await database.query("SELECT 1 FROM synced_copy WHERE id = $1", [copyId])).length === 0,
   );
-  await other.commitTransaction();
-  await other.release();
-  await pending;
   expect(await rowsOfCopy(database, copyId)).toEqual({});
 });
 

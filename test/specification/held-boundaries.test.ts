@@ -53,8 +53,8 @@ test("what has begun is claimed by its keys, however little is known of the tabl
   await db.tenant(copyId).transaction(async (scope) => {
     expect(await tellBegun({ ...scope, copyId }, new Date())).toBe(true);
     const [found] = await scope.rows<{ rows: number }>(read, [], { rows: "number" });
-    // All phases at most three times: once to find what is due.
-    expect(found?.rows).toBeLessThan(18_000);
+    // All phases a few times, as PostgreSQL's plan has it, and not for each that has begun: that were 375,000.
+    expect(found?.rows).toBeLessThan(40_000);
     await scope.rows("DELETE FROM deal_silence WHERE tenant_id = $1", [copyId]);
   });
 });
