@@ -79,16 +79,6 @@ test("so is one that is being cancelled", async () => {
   await line("Off soon").waitFor({ state: "detached" });
 });
 
-test("a connection that is being ended cannot be kept any more", async () => {
-  await page.getByRole("link", { name: "CRM connection" }).click();
-  await page.getByRole("button", { name: "Disconnect …" }).click();
-  const end = await holdBack("Disconnect");
-  await button("Disconnect and delete the copy").click();
-  await isHeld(button("Disconnecting …"), button("Keep it connected"));
-  end(passes);
-  await state(page, "Not connected").waitFor();
-});
-
 // Seen red: it was closed, and a refusal was told to nobody.
 test("a deal that is being snoozed or woken is shown as that, and a late refusal is told", async () => {
   await recordPastMeetings(product);
@@ -112,4 +102,14 @@ test("a deal that is being snoozed or woken is shown as that, and a late refusal
   await isHeld(button("Wake it"), button("Close"));
   wake(passes);
   await dialog().waitFor({ state: "detached" });
+});
+
+test("a connection that is being ended cannot be kept any more", async () => {
+  await page.getByRole("link", { name: "CRM connection" }).click();
+  await page.getByRole("button", { name: "Disconnect …" }).click();
+  const end = await holdBack("Disconnect");
+  await button("Disconnect and delete the copy").click();
+  await isHeld(button("Disconnecting …"), button("Keep it connected"));
+  end(passes);
+  await state(page, "Not connected").waitFor();
 });
