@@ -336,7 +336,6 @@ test.each(FOR_GOOD)(
   },
 );
 
-// Seen red: what could not be read of it was taken for a record that is out of sight for good.
 // Seen red: after the reload the text that was refused stood there.
 test("what is typed in place of a note stays when the note is refused late, though the meeting is of another deal by then", async () => {
   const title = await openMeeting("severalDeals");
@@ -362,6 +361,7 @@ test("what is typed in place of a note stays when the note is refused late, thou
   expect(await text().inputValue()).toBe("Of the second plant.");
 });
 
+// Seen red: what could not be read of it was taken for a record that is out of sight for good.
 test("a look that is answered in part does not unlock a note", async () => {
   await openMeeting("singleDeal");
   product.simulator.control.fail({ match: "/api/v1/notes", method: "POST", times: 1, with: { status: 503 } });
