@@ -1,12 +1,10 @@
-import { GraphQLError } from "graphql";
-import { Args, Ctx, FieldResolver, Query, Resolver, Root } from "type-graphql";
 import type { Actor, Viewer } from "../auth/actor";
-import { mayManageConnection, NEWEST_EVENT, readAuditEvents, refuseAudit } from "../auth/policies";
+import { mayManageConnection } from "../auth/policies";
 import type { Meetings } from "../briefing/meetings";
 import type { QuietSettings } from "../briefing/quiet/quiet-settings";
 import type { Snoozing } from "../briefing/snoozing";
 import type { Budget } from "../connections/budget";
-import type { Connecting, ConnectRefusal } from "../connections/connecting";
+import type { Connecting } from "../connections/connecting";
 import type { CrmStops } from "../connections/crm-stops";
 import type { Disconnecting } from "../connections/disconnecting";
 import type { FieldList, FieldMappings } from "../connections/field-mappings";
@@ -14,16 +12,11 @@ import type { CrmEntity } from "../crm/parsing/fields";
 import type { Channel, Notifications } from "../database/between-processes";
 import type { CopyScope, TenantScope } from "../database/database";
 import type { ConnectionRow } from "../entities/connection";
-import type { AuditAction, AuditEventRow } from "../entities/tenant";
 import type { Logger } from "../platform/logger";
 import { EventStream, missed, StateStream } from "../platform/streams";
-import { PageArgs, type RelayPage } from "../schema/base";
-import { RefusalCodeEnum } from "../schema/refusal";
-import { AuditEvent, AuditEventConnection, Viewer as ShownViewer } from "../schema/viewer";
 import type { Schedule } from "../sync/schedule";
 import type { FieldWrites } from "../writeback/fields";
 import type { NoteWrites } from "../writeback/notes";
-import { encodeId, relayPage } from "./inputs";
 import type { Loaders } from "./loaders";
 import { type ReadParts, type SharedReads, TenantReads } from "./tenant-reads";
 
@@ -146,58 +139,4 @@ export function createOperationContext<Who extends Viewer>(
       return new EventStream(listen, ofUser);
     },
   };
-}
-
-const ID_OF: Partial<Record<AuditAction, "Meeting" | "Deal" | "SyncRun">> = {
-  DEAL_CHOSEN: "Meeting",
-  DEAL_SNOOZED: "Deal",
-  MEETING_DELETED: "Meeting",
-  SYNC_REQUESTED: "SyncRun",
-};
-
-@Resolver(() => AuditEvent)
-export class AuditResolver {
-  @Query(() => AuditEventConnection, {
-    description:
-      "The tenant's security events of the last 400 days, newest first. For owners and admins on any plan: an error NOT_ALLOWED_FOR_ROLE for members.",
-  })
-  async auditEvents(
-    @Args(() => PageArgs) args: PageArgs,
-    @Ctx() { actor, scope, services }: OperationContext,
-  ): Promise<RelayPage<AuditEventRow>> {
-    const refusal = await refuseAudit(services, actor);
-    if (refusal) throw new GraphQLError(refusal.message, { extensions: { code: refusal.code } });
-    const list = { name: "auditEvents", of: actor.tenantId, order: NEWEST_EVENT };
-    return relayPage(list, args, (page) => readAuditEvents(scope, page));
-  }
-
-  @FieldResolver()
-  subject(@Root() { action, subject }: AuditEventRow): string | null {
-    const type = ID_OF[action];
-    return type && subject !== null ? encodeId(type, subject) : subject;
-  }
-}
-
-@Resolver(() => ShownViewer)
-export class ViewerResolver {
-  @Query(() => ShownViewer, { description: "Who is asking." })
-  viewer(@Ctx() { actor }: OperationContext): ShownViewer {
-    return {
-      userId: actor.userId,
-      tenantId: actor.tenant,
-      role: actor.role,
-      plan: actor.plan,
-      email: actor.email,
-      canManageConnection: mayManageConnection(actor),
-    };
-  }
-
-  @FieldResolver(() => RefusalCodeEnum, {
-    nullable: true,
-    description: "Why connecting is refused to this viewer now; null when it would be allowed.",
-  })
-  connectRefusal(@Ctx() context: OperationContext): Promise<ConnectRefusal | null> {
-    const { actor, services, scope, connection } = context;
-    return context.once("refusal to connect", () => services.connecting.refusal(actor, scope, connection));
-  }
 }

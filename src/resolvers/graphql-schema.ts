@@ -4,7 +4,7 @@ import "../schema/sync";
 import "../schema/meeting";
 import "../schema/records";
 import "../schema/connection";
-import "./context";
+import "./root-resolvers";
 import "./meeting-resolver";
 import "./briefing-resolver";
 import "./connection-resolver";
@@ -21,7 +21,7 @@ import { buildSchemaSync, type ClassType, getMetadataStorage, type NonEmptyArray
 import { DateTimeScalar } from "../schema/base";
 import { BriefingResolver, MeetingMatchResolver, PersonMatchResolver } from "./briefing-resolver";
 import { ConnectionResolver } from "./connection-resolver";
-import { AuditResolver, type OperationContext, ViewerResolver } from "./context";
+import type { OperationContext } from "./context";
 import { ActivityResolver, NoteResolver, PipelineResolver, StageResolver } from "./crm-resolvers";
 import { DealResolver } from "./deal-resolver";
 import {
@@ -34,7 +34,6 @@ import {
 } from "./field-resolver";
 import { DealConnectionResolver, ListsResolver, MeetingConnectionResolver } from "./lists-resolver";
 import { MeetingResolver } from "./meeting-resolver";
-import { NodeResolver } from "./node-resolver";
 import {
   InteractionResolver,
   QuietReasonResolver,
@@ -44,6 +43,7 @@ import {
   SnoozingResolver,
 } from "./quiet-resolver";
 import { OrganizationResolver, PersonResolver } from "./record-resolvers";
+import { AuditResolver, NodeResolver, ViewerResolver } from "./root-resolvers";
 import {
   DataGapResolver,
   OwnerVisibilityResolver,

@@ -49,7 +49,7 @@ import type { EventContext, OperationContext } from "./context";
 import { crmIdIn, Input, nestedSize, presentRefusal, recordIn, refuseInvalidInput } from "./inputs";
 import { LooksUp } from "./look-up-plan";
 import { recordOf, recordsOf } from "./look-ups";
-import { asNode, shownSettings } from "./node-resolver";
+import { asNode, shownSettings } from "./root-resolvers";
 
 async function settled(context: OperationContext, outcome: Outcome<DealRow, SnoozeRefusal>) {
   context.renew();

@@ -35,7 +35,7 @@ import {
 import type { EventContext, OperationContext } from "./context";
 import { decodeId, Input, presentRefusal, refuseInvalidInput, relayPage, uuidIn } from "./inputs";
 import { recordOf } from "./look-ups";
-import { asNode } from "./node-resolver";
+import { asNode } from "./root-resolvers";
 
 const TARGETS: Record<string, MatchedEntity> = { Deal: "DEAL", Person: "PERSON", Organization: "ORGANIZATION" };
 

@@ -1,22 +1,26 @@
-import type { GraphQLResolveInfo } from "graphql";
-import { Arg, Ctx, FieldResolver, ID, Info, Query, Resolver, Root } from "type-graphql";
-import { writesShown } from "../auth/policies";
+import { GraphQLError, type GraphQLResolveInfo } from "graphql";
+import { Arg, Args, Ctx, FieldResolver, ID, Info, Query, Resolver, Root } from "type-graphql";
+import { mayManageConnection, NEWEST_EVENT, readAuditEvents, refuseAudit, writesShown } from "../auth/policies";
 import { readMeeting } from "../briefing/meeting-rows";
 import { readQuietSettings, type ShownSettings } from "../briefing/quiet/quiet-settings";
-import { Node } from "../schema/base";
+import type { ConnectRefusal } from "../connections/connecting";
+import type { AuditAction, AuditEventRow } from "../entities/tenant";
+import { Node, PageArgs, type RelayPage } from "../schema/base";
 import { Connection } from "../schema/connection";
 import { Activity, CrmUser, Note, Pipeline, Stage } from "../schema/crm";
 import { Meeting } from "../schema/meeting";
 import { QuietSettings } from "../schema/quiet-settings";
 import { Deal, Organization, Person } from "../schema/records";
+import { RefusalCodeEnum } from "../schema/refusal";
 import { SyncRun } from "../schema/sync";
+import { AuditEvent, AuditEventConnection, Viewer } from "../schema/viewer";
 import { FieldWrite, NoteWrite } from "../schema/writeback";
 import { readRunsById } from "../sync/run-history";
 import { FIELD, NOTE } from "../writeback/receipts";
 import { readReceipts } from "../writeback/write-history";
 import { shownConnection } from "./connection-resolver";
 import type { OperationContext } from "./context";
-import { crmIdIn, decodeId, encodeId, type NodeType, uuidIn } from "./inputs";
+import { crmIdIn, decodeId, encodeId, type NodeType, relayPage, uuidIn } from "./inputs";
 
 const TYPES = {
   Connection,
@@ -99,5 +103,59 @@ export class NodeResolver {
   @FieldResolver()
   id(@Root() row: Identified, @Info() { parentType }: GraphQLResolveInfo): string {
     return "crmId" in row ? encodeId(parentType.name, row.copyId, row.crmId) : encodeId(parentType.name, row.id);
+  }
+}
+
+const ID_OF: Partial<Record<AuditAction, "Meeting" | "Deal" | "SyncRun">> = {
+  DEAL_CHOSEN: "Meeting",
+  DEAL_SNOOZED: "Deal",
+  MEETING_DELETED: "Meeting",
+  SYNC_REQUESTED: "SyncRun",
+};
+
+@Resolver(() => AuditEvent)
+export class AuditResolver {
+  @Query(() => AuditEventConnection, {
+    description:
+      "The tenant's security events of the last 400 days, newest first. For owners and admins on any plan: an error NOT_ALLOWED_FOR_ROLE for members.",
+  })
+  async auditEvents(
+    @Args(() => PageArgs) args: PageArgs,
+    @Ctx() { actor, scope, services }: OperationContext,
+  ): Promise<RelayPage<AuditEventRow>> {
+    const refusal = await refuseAudit(services, actor);
+    if (refusal) throw new GraphQLError(refusal.message, { extensions: { code: refusal.code } });
+    const list = { name: "auditEvents", of: actor.tenantId, order: NEWEST_EVENT };
+    return relayPage(list, args, (page) => readAuditEvents(scope, page));
+  }
+
+  @FieldResolver()
+  subject(@Root() { action, subject }: AuditEventRow): string | null {
+    const type = ID_OF[action];
+    return type && subject !== null ? encodeId(type, subject) : subject;
+  }
+}
+
+@Resolver(() => Viewer)
+export class ViewerResolver {
+  @Query(() => Viewer, { description: "Who is asking." })
+  viewer(@Ctx() { actor }: OperationContext): Viewer {
+    return {
+      userId: actor.userId,
+      tenantId: actor.tenant,
+      role: actor.role,
+      plan: actor.plan,
+      email: actor.email,
+      canManageConnection: mayManageConnection(actor),
+    };
+  }
+
+  @FieldResolver(() => RefusalCodeEnum, {
+    nullable: true,
+    description: "Why connecting is refused to this viewer now; null when it would be allowed.",
+  })
+  connectRefusal(@Ctx() context: OperationContext): Promise<ConnectRefusal | null> {
+    const { actor, services, scope, connection } = context;
+    return context.once("refusal to connect", () => services.connecting.refusal(actor, scope, connection));
   }
 }
