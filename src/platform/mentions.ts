@@ -114,7 +114,9 @@ type Spell = (text: string) => string;
 const REFERENCE = "&(?:amp;)*";
 
 /** Of characters that have several names, of which the library gives one. */
-const MORE_NAMES = "rsquo rsquor hyphen UnderBar inodot epsilon upsilon sigmav varsigma".split(" ");
+const MORE_NAMES = "rsquo rsquor hyphen UnderBar inodot epsilon upsilon sigmav varsigma"
+  .split(" ")
+  .map((name) => ({ name, of: decodeHTML(`&${name};`) }));
 
 /**
  * A text with each of its characters as any text may have it: in either case, which a reference and some databases' locales
@@ -124,7 +126,7 @@ const spelling = (write: Spell): Spell => {
   const point = (points: readonly string[]) => {
     const codes = points.map((one) => one.codePointAt(0) ?? 0);
     const [decimal, hex] = [10, 16].map((radix) => anyOf(codes.map((code) => code.toString(radix))));
-    const more = MORE_NAMES.filter((name) => points.includes(decodeHTML(`&${name};`)));
+    const more = MORE_NAMES.filter(({ of }) => points.includes(of)).map(({ name }) => name);
     const names = [...points.flatMap((one) => /^&(\w+);$/.exec(encodeHTML(one))?.slice(1) ?? []), ...more];
     // The flag that both engines are given makes one of a letter's two cases.
     const plain = points.map((one) => write(/[A-Z]/.test(one) ? one.toLowerCase() : one));
