@@ -4,10 +4,10 @@ import { type FieldMappings, readFieldMappings } from "../connections/field-mapp
 import { CrmError } from "../crm/errors";
 import type { CrmCustomFields, CrmField } from "../crm/parsing/fields";
 import type { TenantScope } from "../database/database";
+import { levelOf } from "../database/errors";
 import type { MatchedEntity } from "../entities/meeting";
 import type { FieldMappingRow, FieldWriteRow } from "../entities/writeback";
 import { accepted, type Outcome } from "../platform/errors";
-import { UnsealError } from "../platform/keyring";
 import {
   type AskedFields,
   batchesOf,
@@ -166,7 +166,7 @@ export class FieldWrites {
       settled.push(row);
       const { tenantId, id: writeId, state, errorCode: code } = row;
       const err = state === "WRITTEN" ? undefined : errors[position];
-      const level = err instanceof UnsealError ? "error" : err ? "warn" : "info";
+      const level = err ? levelOf(err) : "info";
       const what = err ? "a field was not seen written" : "a field was sent to the CRM";
       this.parts.logger[level]({ tenantId, writeId, state, code, err }, what);
     }
