@@ -1,7 +1,7 @@
 import { domainToASCII } from "node:url";
 import freeMailDomains from "email-providers/all.json";
 import roleNames from "role-based-email-addresses";
-import { getDomain } from "tldts";
+import { getDomain, getDomainWithoutSuffix } from "tldts";
 import moreFreeMailDomains from "./free-mail.json";
 
 /** RFC 5321 4.5.3.1: 64 octets, an @ and 255 octets; a longer text is no address, and no index could hold it. */
@@ -93,6 +93,14 @@ export const isRoleAddress = (address: string): boolean => ROLES.has(localPartOf
 /** With mailboxes for consumers that the package does not list. Not those of a provider whose own people have theirs there too. */
 const FREE_MAIL: ReadonlySet<string> = new Set([...freeMailDomains, ...moreFreeMailDomains]);
 
+/** Whose mailboxes are under the suffixes of many countries, of which no list has all: they count under any. */
+const FREE_MAIL_BRANDS: ReadonlySet<string> = new Set(
+  "gmail gmx googlemail hotmail icloud msn outlook protonmail rocketmail windowslive yahoo yandex ymail".split(" "),
+);
+
+const isFreeMail = (domain: string): boolean =>
+  FREE_MAIL.has(domain) || FREE_MAIL_BRANDS.has(getDomainWithoutSuffix(domain) ?? "");
+
 /** Where companies have a page among others: such an address on a record says nothing of the company's domain. */
 const SHARED_SITES: ReadonlySet<string> = new Set(
   "facebook.com google.com instagram.com linkedin.com tiktok.com twitter.com x.com xing.com youtube.com".split(" "),
@@ -116,13 +124,13 @@ export function mailDomainOf(address: string): string | null {
 /** The domain that stands for a company in a normalized address; null for free mail, which stands for none. */
 export function companyDomainOf(address: string): string | null {
   const domain = mailDomainOf(address);
-  return domain === null || FREE_MAIL.has(domain) || FREE_MAIL.has(domainOf(address)) ? null : domain;
+  return domain === null || isFreeMail(domain) || FREE_MAIL.has(domainOf(address)) ? null : domain;
 }
 
 /** The company's domain in a website as people write it; null where it names a page on someone else's site. */
 export function websiteDomainOf(website: string | null): string | null {
   const domain = website === null ? null : registrableDomain(website.trim().toLowerCase());
-  return domain === null || SHARED_SITES.has(domain) || FREE_MAIL.has(domain) ? null : domain;
+  return domain === null || SHARED_SITES.has(domain) || isFreeMail(domain) ? null : domain;
 }
 
 /** What stands in place of a text that named a person. */

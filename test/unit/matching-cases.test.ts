@@ -40,13 +40,15 @@ test.each([
 const ACME = "Ada = ada@acme.de, ada@home.de (Acme); Bob = bob@acme.de (Acme)";
 const GMAIL = "Cleo = cleo.smith@gmail.com; Dan = dan.brown@acme.de (Acme)";
 const INFO = "Eve = info@acme.de (Acme); Fay = info@acme.de (Acme)";
+const OF_ACME = "EMAIL_EXACT, Acme ORGANIZATION_OF_PERSON";
+const EVE_OR_FAY = "BUYER one of Eve Fay, Acme DOMAIN_OF_PERSONS";
 
 // Who an attendee is: what is wrong with the address, what the CRM holds, the address, the answer.
 test.each([
-  ["the same address", ACME, "ada@acme.de", "BUYER Ada EMAIL_EXACT, Acme ORGANIZATION_OF_PERSON"],
-  ["upper case and blanks", ACME, "  ADA@Acme.DE ", "BUYER Ada EMAIL_EXACT, Acme ORGANIZATION_OF_PERSON"],
-  ["a display name", ACME, '"Lovelace, Ada" <ada@acme.de>', "BUYER Ada EMAIL_EXACT, Acme ORGANIZATION_OF_PERSON"],
-  ["an alias: not the primary address", ACME, "ada@home.de", "BUYER Ada EMAIL_EXACT, Acme ORGANIZATION_OF_PERSON"],
+  ["the same address", ACME, "ada@acme.de", `BUYER Ada ${OF_ACME}`],
+  ["upper case and blanks", ACME, "  ADA@Acme.DE ", `BUYER Ada ${OF_ACME}`],
+  ["a display name", ACME, '"Lovelace, Ada" <ada@acme.de>', `BUYER Ada ${OF_ACME}`],
+  ["an alias: not the primary address", ACME, "ada@home.de", `BUYER Ada ${OF_ACME}`],
   ["a tag in the calendar", ACME, "ada+demo@acme.de", "BUYER Ada EMAIL_WITHOUT_TAG, Acme ORGANIZATION_OF_PERSON"],
   ["a tag in the CRM", "Gil = gil+crm@acme.de", "gil@acme.de", "BUYER Gil EMAIL_WITHOUT_TAG"],
   ["different tags on both sides", "Gil = gil+crm@acme.de", "gil+x@acme.de", "BUYER Gil EMAIL_WITHOUT_TAG"],
@@ -58,61 +60,32 @@ test.each([
   ["a stranger", ACME, "new@other.de", "BUYER -"],
   ["a name alone links nobody", ACME, '"Ada Lovelace" <a.lovelace@other.de>', "BUYER -"],
   ["a person without organization", "Jo = jo@free.de", "jo@free.de", "BUYER Jo EMAIL_EXACT"],
-  [
-    "a free-mail person",
-    "Kim = kim@gmail.com (Acme)",
-    "kim@gmail.com",
-    "BUYER Kim EMAIL_EXACT, Acme ORGANIZATION_OF_PERSON",
-  ],
-  [
-    "a role address that one person has",
-    "Lou = sales@acme.de (Acme)",
-    "sales@acme.de",
-    "BUYER Lou EMAIL_EXACT, Acme ORGANIZATION_OF_PERSON",
-  ],
-  ["two persons with one address", INFO, "info@acme.de", "BUYER one of Eve Fay, Acme DOMAIN_OF_PERSONS"],
+  ["a free-mail person", "Kim = kim@gmail.com (Acme)", "kim@gmail.com", `BUYER Kim ${OF_ACME}`],
+  ["a role address that one person has", "Lou = sales@acme.de (Acme)", "sales@acme.de", `BUYER Lou ${OF_ACME}`],
+  ["two persons with one address", INFO, "info@acme.de", EVE_OR_FAY],
   [
     "the one of two who is on an open deal",
     `${INFO}; D1 of Fay`,
     "info@acme.de",
     "BUYER Fay ONLY_ONE_ON_OPEN_DEAL, Acme ORGANIZATION_OF_PERSON",
   ],
-  [
-    "both of two are on open deals",
-    `${INFO}; D1 of Fay; D2 of Eve`,
-    "info@acme.de",
-    "BUYER one of Eve Fay, Acme DOMAIN_OF_PERSONS",
-  ],
-  [
-    "both of two are on one open deal",
-    `${INFO}; D1 of Fay Eve`,
-    "info@acme.de",
-    "BUYER one of Eve Fay, Acme DOMAIN_OF_PERSONS",
-  ],
-  [
-    "one of two is on a deal that was closed by then",
-    `${INFO}; D1 of Fay won -3`,
-    "info@acme.de",
-    "BUYER one of Eve Fay, Acme DOMAIN_OF_PERSONS",
-  ],
+  ["both of two are on open deals", `${INFO}; D1 of Fay; D2 of Eve`, "info@acme.de", EVE_OR_FAY],
+  ["both of two are on one open deal", `${INFO}; D1 of Fay Eve`, "info@acme.de", EVE_OR_FAY],
+  ["one of two is on a deal that was closed by then", `${INFO}; D1 of Fay won -3`, "info@acme.de", EVE_OR_FAY],
   [
     "one on an open deal, one on a closed one",
     `${INFO}; D1 of Fay lost -3; D2 of Eve`,
     "info@acme.de",
     "BUYER Eve ONLY_ONE_ON_OPEN_DEAL, Acme ORGANIZATION_OF_PERSON",
   ],
-  [
-    "one of two is on a deal of next spring",
-    `${INFO}; D1 of Fay opened 90`,
-    "info@acme.de",
-    "BUYER one of Eve Fay, Acme DOMAIN_OF_PERSONS",
-  ],
+  ["one of two is on a deal of next spring", `${INFO}; D1 of Fay opened 90`, "info@acme.de", EVE_OR_FAY],
   [
     "two persons whose addresses differ by a tag",
     "Max = m+1@acme.de; Mia = m+2@acme.de",
     "m@acme.de",
     "BUYER one of Max Mia",
   ],
+  ["one whose addresses differ by a tag", "Max = m+1@acme.de, m+2@acme.de", "m@acme.de", "BUYER Max EMAIL_WITHOUT_TAG"],
   ["a non-ASCII domain", "Nora = nora@büro.de", "Nora@xn--bro-hoa.de", "BUYER Nora EMAIL_EXACT"],
   ["a colleague of two at a company's domain", ACME, "new@acme.de", "BUYER -, Acme DOMAIN_OF_PERSONS"],
   ["a subdomain of that company", ACME, "new@mail.acme.de", "BUYER -, Acme DOMAIN_OF_PERSONS"],
@@ -156,12 +129,7 @@ test.each([
   ["a mailing list", ACME, "sales-team@googlegroups.com", "IGNORED -"],
   ["a list server", ACME, "users@lists.acme.de", "IGNORED -"],
   ["whom a list's letters go back to", ACME, "crm-users-request@acme.de", "IGNORED -"],
-  [
-    "the owner of a shop",
-    "Eve = shop.owner@acme.de (Acme)",
-    "shop.owner@acme.de",
-    "BUYER Eve EMAIL_EXACT, Acme ORGANIZATION_OF_PERSON",
-  ],
+  ["the owner of a shop", "Eve = shop.owner@acme.de (Acme)", "shop.owner@acme.de", `BUYER Eve ${OF_ACME}`],
   [
     "who owns a product, and is no list's owner",
     "Eve = shop-owner@acme.de",
@@ -181,23 +149,27 @@ test.each([
   expect(attendeeInWords(world(crm, address))).toBe(answer);
 });
 
-// Seen red with: a provider that the list lacked; the domain of all customers of Microsoft 365 taken for one company's.
+// Seen red with: a provider that the list lacked; the domain of all customers of Microsoft 365 taken for one company's; an owner's tag
+// that made the owner a buyer.
 test.each([
   ["free mail", "gmail.com", "gmail.com", "BUYER -"],
   ["free mail of a country", "netcologne.de", "netcologne.de", "BUYER -"],
   ["another customer of Microsoft 365", "customer.onmicrosoft.com", "seller.onmicrosoft.com", "BUYER -"],
   ["a colleague there", "seller.mail.onmicrosoft.com", "seller.onmicrosoft.com", "SELLER -"],
-])("an owner has no colleagues at a mail provider: %s", (_whose, theirs, ours, answer) => {
-  expect(attendeeInWords(world("", `someone@${theirs}`, `anna@${ours}`))).toBe(answer);
+  ["but is one", "gmail.com", "gmail.com", "SELLER -", "anna+zoom"],
+])("an owner has no colleagues at a mail provider: %s", (_whose, theirs, ours, answer, who = "someone") => {
+  expect(attendeeInWords(world("", `${who}@${theirs}`, `anna@${ours}`))).toBe(answer);
 });
 
-// Which deal a meeting is about: why, what the CRM holds, who attends, the answer.
+// Which deal a meeting is about: why, what the CRM holds, who attends, the answer. Seen red with: one person with two addresses
+// counted twice, as two who may be one; a company of which only the domain tells; what began with the meeting taken for later.
 test.each([
   ["the only open deal", `${TWO}; D1 of Ada`, BOTH, "D1 ONLY_CANDIDATE"],
   ["no deal", TWO, BOTH, "none"],
   ["nobody known", `${TWO}; D1 of Ada`, "new@other.de", "none"],
   ["a deal of other people does not count", `${TWO}; D1 of Ada; D2 of Zoe`, BOTH, "D1 ONLY_CANDIDATE"],
   ["opened 14 days after", `${TWO}; D1 of Ada opened 14`, BOTH, "D1 ONLY_CANDIDATE"],
+  ["opened as it began: no later one", `${TWO}; D1 of Ada opened 0; D2 of Ada opened 1`, BOTH, "D1 ONLY_CANDIDATE"],
   ["opened later than that", `${TWO}; D1 of Ada opened 14.01`, BOTH, "none"],
   ["won 14 days before", `${TWO}; D1 of Ada won -14`, BOTH, "D1 ONLY_CANDIDATE"],
   ["closed as it began is closed", `${TWO}; D1 of Ada won 0; D2 of Ada`, BOTH, "D2 OPEN_BEFORE_CLOSED"],
@@ -241,6 +213,7 @@ test.each([
     "ada@acme.de",
     "D1 OWNER_ATTENDS",
   ],
+  ["with a tag", `${TWO}; D1 of Ada owner Uwe; D2 of Ada`, "ada@acme.de; uwe+zoom@seller.de", "D1 OWNER_ATTENDS"],
   ["both owners attend", `${TWO}; D1 of Ada owner Anna; D2 of Ada owner Uwe`, `${BOTH}; uwe@seller.de`, "choose D1 D2"],
   [
     "the owner of a lesser deal does not outweigh attendees",
@@ -291,6 +264,12 @@ test.each([
     "D1 MOST_ATTENDEES",
   ],
   [
+    "one of several persons against a role address",
+    "Eve = e@acme.de; Fay = e@acme.de; Gus = e@acme.de; Ivy = info@acme.de; D1 of Eve Gus; D2 of Ivy",
+    "e@acme.de; info@acme.de",
+    "D1 MOST_ATTENDEES",
+  ],
+  [
     "a person who also came by a role address",
     "Eve = eve@acme.de, info@acme.de; D1 of Eve",
     "info@acme.de; eve@acme.de",
@@ -310,6 +289,12 @@ test.each([
     `${BOTH}; cid@zeta.de`,
     "D1 MOST_ATTENDEES",
   ],
+  [
+    "one person of it twice counts once",
+    "Ada = ada@acme.de, a@home.de (Acme); Cid = cid@zeta.de (Zeta); D1 for Acme; D2 for Zeta",
+    "ada@acme.de; a@home.de; cid@zeta.de",
+    "choose D1 D2",
+  ],
   ["a company known by its domain only", "Acme: acme.de; D1 for Acme", "new@acme.de", "choose D1"],
   [
     "with the deal's owner there",
@@ -317,6 +302,7 @@ test.each([
     "new@acme.de",
     "choose D1 D2",
   ],
+  ["by its domain, for a person of none", "Oda = oda@acme.de; Acme: acme.de; D1 for Acme", "oda@acme.de", "choose D1"],
   ["a company known by a role address only", "Eve = info@acme.de (Acme); D1 for Acme", "info@acme.de", "choose D1"],
   ["two persons for one shared address", `${INFO}; D1 of Eve; D2 of Fay`, "info@acme.de", "choose D1 D2"],
   [
@@ -325,11 +311,19 @@ test.each([
     "eve@acme.de; e@acme.de; bob@acme.de",
     "choose D1 D2",
   ],
+  [
+    "two who may be one person are not counted as two",
+    "Ada = ada@acme.de; Eve = e@acme.de; Fay = e@acme.de, f@acme.de; Gus = f@acme.de; D1 of Eve Fay Gus; D2 of Ada",
+    "e@acme.de; f@acme.de; ada@acme.de",
+    "choose D1 D2",
+  ],
   ["a person's and the company's, opened after", `${TWO}; D1 of Ada for Acme opened 3`, BOTH, "D1 ONLY_CANDIDATE"],
 ])("%s", (_why, crm, attendees, answer) => {
   expect(dealInWords(world(crm, attendees))).toBe(answer);
 });
 
+const NO_DEAL =
+  "No deal of the attendees or their companies was open when the meeting began, closed in the 14 days before it or opened in the 14 days after it.";
 test.each([
   [`${TWO}; D1 of Ada; D2 of Ada Bob`, "2 attendees take part in it, and fewer in any other deal that could be meant."],
   [
@@ -345,6 +339,10 @@ test.each([
     "Of the deals with most attendees it is the only one whose owner was in the meeting.",
   ],
   [
+    `${TWO}; Bo = bob@acme.de; D1 of Ada; D2 of Ada owner Anna; D3 of Bo opened 3`,
+    "Of the deals with most attendees, of those that had been opened before the meeting, it is the only one whose owner was in the meeting.",
+  ],
+  [
     `${TWO}; D1 of Ada; D2 of Ada`,
     "2 deals of the attendees could be meant, and nothing decides: as many attendees take part in each, no owner of them was there, and each was open when the meeting began.",
   ],
@@ -352,6 +350,8 @@ test.each([
     `${TWO}; D1 of Ada Bob; D2 of Ada Bob; D3 of Ada`,
     "3 deals of the attendees could be meant. Between 2 of them nothing decides: as many attendees take part in each, no owner of them was there, and each was open when the meeting began.",
   ],
+  ["Acme: acme.de", NO_DEAL],
+  ["Ada = ada@acme.de; Al = ada@acme.de", NO_DEAL],
   [
     "Acme: acme.de; D1 for Acme",
     "Only a shared address or an e-mail domain leads to 1 deal, and that decides nothing by itself.",
@@ -371,6 +371,10 @@ test("where attendees speak for some deals, the reason does not call all of them
   expect(deal.reason).toBe(
     "Only a shared address leads to the 2 deals for which the CRM has an activity at that time, and that decides nothing by itself.",
   );
+  const later = `${TWO}; Eve = info@acme.de; D1 of Eve; D2 of Bob opened 3`;
+  expect(matchIn(world(later, `${BOTH}; info@acme.de`)).deal.reason).toBe(
+    "2 deals of the attendees could be meant. None for which an attendee speaks was open when the meeting began, and where one was opened after it nothing decides.",
+  );
 });
 
 test("every candidate is kept with what speaks for it, also where a rule decided", () => {
@@ -382,18 +386,10 @@ test("every candidate is kept with what speaks for it, also where a rule decided
 });
 
 test("readable are the persons, who else could be meant, their companies and deals, and of a domain the company", () => {
-  const crm = `${TWO}; ${INFO}; Zeta: zeta.de; D1 of Ada; D2 of Ada lost -300; D3 of Eve; D4 of Fay; D5 for Zeta`;
+  const crm = `${TWO}; Eve = info@acme.de (Eves); Fay = info@acme.de (Fays); Zeta: zeta.de; D1 of Ada; D2 of Ada lost -300; D3 of Eve; D4 of Fay; D5 for Zeta`;
   const text = world(crm, `ada@acme.de; info@acme.de; new@zeta.de`);
   const readable = matchIn(text).readable.map(({ entity, crmId }) => `${entity} ${text.nameOf(crmId)}`);
-  expect(readable.sort()).toEqual([
-    "DEAL D1",
-    "DEAL D2",
-    "DEAL D3",
-    "DEAL D4",
-    "ORGANIZATION Acme",
-    "ORGANIZATION Zeta",
-    "PERSON Ada",
-    "PERSON Eve",
-    "PERSON Fay",
-  ]);
+  expect(readable.sort().join(", ")).toBe(
+    "DEAL D1, DEAL D2, DEAL D3, DEAL D4, ORGANIZATION Acme, ORGANIZATION Eves, ORGANIZATION Fays, ORGANIZATION Zeta, PERSON Ada, PERSON Eve, PERSON Fay",
+  );
 });

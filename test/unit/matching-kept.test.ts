@@ -25,6 +25,12 @@ test.each([
     "D2 CHOSEN",
   ],
   [
+    "recorded again with somebody who may be one of its people: still chosen",
+    `Eve = eve@acme.de; Fay = eve@acme.de; D1 of Eve Fay; D2 of Fay won -60; chosen D2 for ${OTHER}`,
+    "eve@acme.de",
+    "D2 CHOSEN",
+  ],
+  [
     "recorded again with other people while it is to be asked for its participants: in doubt",
     `${TWO}; D1 of Ada; D2 of Zoe unasked; chosen D2 for ${OTHER}`,
     BOTH,
@@ -53,7 +59,7 @@ test("a choice outlasts that its deal is out of sight, whoever attends by then",
 });
 
 // Why a deal is kept, what the CRM holds, who attends, for whom it is kept. Seen red: for our own people as well, who attend
-// always; for nobody, where no buyer is left: whoever comes next would have had the deal of others.
+// always; for nobody, where no buyer is left: whoever comes next would have had the deal of others; for those of another deal.
 test.each([
   ["who leads to it", `${TWO}; D1 of Ada`, BOTH, ["ada@acme.de"]],
   [
@@ -62,6 +68,7 @@ test.each([
     BOTH,
     ["ada@acme.de", "bob@acme.de"],
   ],
+  ["who leads to what took its place", `${TWO}; D2 of Bob; written D1 gone for ada@acme.de`, BOTH, ["bob@acme.de"]],
   ["those before, while only ours attend", `${TWO}; D2 of Zoe; chosen D2 for ${OTHER}`, "anna@seller.de", [OTHER]],
 ])("a deal is kept for %s", (_why, crm, attendees, people) => {
   expect(matchIn(world(crm, attendees)).keptFor).toEqual(people);

@@ -24,6 +24,15 @@ test.each([
   expect(`${deal.status}: ${deal.reason}`).toBe(told);
 });
 
+test.each([
+  ["USERS ORGANIZATIONS", false],
+  ["DEALS", true],
+  ["PERSONS", true],
+])("while %s are read, that the deal may change is %j", (lists, mayChange) => {
+  const { deal } = matchIn(world(`Ada = ada@acme.de; D1 of Ada; reading ${lists}`, "ada@acme.de"));
+  expect(deal).toMatchObject({ status: "MATCHED", mayChange });
+});
+
 test("an attendee whom the CRM may still bring is PENDING, and what free mail stands for no list will bring", () => {
   const crm = "Kim = kim@gmail.com; reading PERSONS ORGANIZATIONS";
   const { attendees } = matchIn(world(crm, "new@other.de; kim@gmail.com; no-reply@acme.de; anna@seller.de"));

@@ -5,7 +5,10 @@ const PROVIDERS =
   `mweb.co.za ocn.ne.jp a1.net legalmail.it azienda.pec.it stofanet.dk post.tele.dk bredband.net comhem.se kabelbw.de
   alice-dsl.net alice-dsl.de kabelplus.at caiway.nl numericable.fr bbox.fr telefonica.net telepac.pt otenet.gr volny.cz zoznam.sk
   elisanet.fi getmail.no sohu.com 139.com 189.cn hinet.net nifty.com biglobe.ne.jp telkomsa.net iafrica.com sasktel.net
-  terra.com.pe riseup.net arubapec.it postecert.it posteo.de duck.com`.split(/\s+/);
+  terra.com.pe riseup.net arubapec.it postecert.it posteo.de duck.com hotmail.se hotmail.no hotmail.com.tr outlook.cz live.se live.no
+  yahoo.nl yahoo.ch yahoo.at yahoo.pl yahoo.com.tr yandex.com.tr yandex.kz gmx.es vp.pl interia.eu tlen.pl net.hr siol.net kakao.com`.split(
+    /\s+/,
+  );
 /** Where those who work there have their mailboxes as well. */
 const COMPANIES = "telia.com kpn.com vodafone.de magenta.at proximus.be".split(" ");
 

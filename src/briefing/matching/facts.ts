@@ -135,17 +135,16 @@ export interface Candidate {
 interface Deciding {
   /** The persons that they certainly are. */
   certain: ReadonlySet<number>;
-  /** For each attendee who could be several persons: those. One set of persons counts once. */
+  /** For each attendee who could be several persons: those, and none for all others. One set of persons counts once. */
   ambiguous: readonly (readonly number[])[];
 }
 
 function decidingOf(meeting: MeetingFact, matches: readonly AttendeeMatch[]): Deciding {
   const positions = decidingPositions(meeting.attendees);
   const deciding = matches.filter(({ position }) => positions.has(position));
-  const sets = deciding.filter(({ candidateIds }) => candidateIds.length > 0).map(({ candidateIds }) => candidateIds);
   return {
     certain: new Set(deciding.map(({ personId }) => personId).filter((id) => id !== null)),
-    ambiguous: [...new Map(sets.map((ids) => [ids.join(" "), ids])).values()],
+    ambiguous: [...new Map(deciding.map(({ candidateIds: ids }) => [ids.join(" "), ids])).values()],
   };
 }
 

@@ -54,7 +54,7 @@ const SAME_ACTIVITY =
 const RULES: readonly Rule[] = [
   {
     rule: "ONE_DEAL_OF_ALL",
-    keeps: (left) => (left.length === 1 && left.some(({ isOfAmbiguous }) => isOfAmbiguous) ? left : []),
+    keeps: (left) => (left.some(({ isOfAmbiguous }) => isOfAmbiguous) ? left : []),
     reason: ({ standing }, compared) =>
       `Whoever of the persons with one address is meant, it is ${ALONE[standing]("the attendees")}${ofThose({ ...compared, withoutLater: false })}.`,
   },
