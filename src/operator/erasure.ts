@@ -118,8 +118,8 @@ async function eraseUsers({ tenantId, typed }: TenantScope, { users, hasAuthoriz
 }
 
 /** A deal is kept for the others for whom it was, or for want of them those who are left. Before texts: who had left stays one of them. */
-const KEPT_FOR_OTHERS = `UPDATE meeting_match SET last_deal = jsonb_set(last_deal, '{people}', to_jsonb(ARRAY (SELECT one
-  FROM jsonb_array_elements_text(last_deal -> 'people') AS one WHERE one <> ALL ($3)))) WHERE tenant_id = $1 AND meeting_id = ANY ($2)`;
+const KEPT_FOR_OTHERS = `UPDATE meeting_match SET last_deal = jsonb_set(last_deal, '{people}', coalesce(last_deal -> 'people', '[]') - $3::text[])
+  WHERE tenant_id = $1 AND meeting_id = ANY ($2)`;
 /** The meeting goes on without the attendee, as its invitation called him: matched again, and what hangs on it judged again. */
 function leaveMeeting({ clock }: ErasingParts, scope: TenantScope, person: Person, meetingId: string): Promise<void> {
   return scope.transaction(async (held) => {

@@ -63,11 +63,42 @@ const FOUND: [mailboxes: string[], names: string[], text: string][] = [
   [[], [WANG], `与${WANG}续约`],
   [[], ["王 小明"], `与${WANG}续约`],
   [[], ["김민준"], "김민준은"],
+  // Seen red, each of these: as its language writes it.
+  [[], [WANG], "王 小明"],
+  [[], ["민준 김"], "김민준은"],
+  [[], ["太郎 田中"], "田中　太郎様"],
+  [[], ["アダ ラブレス"], "アダ・ラブレスさん"],
+  [[], ["สมชาย ใจดี"], "ประชุมกับคุณสมชาย ใจดีมาแล้ว"],
+  [[], ["דוד כהן"], "פגישה לדוד כהן"],
+  [[], ["محمد علي"], "ومحمد علي"],
+  [[], ["İbrahim Yıldız"], "İBRAHİM YILDIZ"],
+  [[], ["İbrahim Yıldız"], "ibrahim yıldız"],
+  [[], ["IŞIK YILDIZ"], "Işık Yıldız"],
+  [[], ["Νίκος Παπαδόπουλος"], "ΝΙΚΟΣ ΠΑΠΑΔΟΠΟΥΛΟΣ"],
+  [[], ["ΝΙΚΟΣ ΠΑΠΑΔΟΠΟΥΛΟΣ"], "Νίκος Παπαδόπουλος"],
+  [[], ["Sean O'Brien"], "Sean O´Brien"],
+  [[], ["Ada Lovelace"], "与Ada Lovelace会谈"],
+  [["ada@x.example"], [], "メールはada@x.exampleです"],
+  // Seen red: here a title kept the name.
+  [[], ["Ada Lovelace"], "Ada Lovelace²"],
 ];
 const NOT_FOUND: typeof FOUND = [
   [["ada@x.example"], [], "eve.ada@x.example eve+ada@x.example eve-ada@x.example"],
   [[], ["Ada Lovelace"], "Mary-Ada Lovelace, AdaLovelace, Ada Lovelace-Byron"],
   [[], [WANG], "小明"],
+  [[], [WANG], "小明王"],
+  // Seen red: in titles these lost their ends.
+  [[], ["Анна Петрова"], "Марианна Петрова"],
+  [[], ["Иван Петров"], "Иван Петровский"],
+  [[], ["Ana Mari"], "Ana Marié"],
+  [[], ["राम शर्मा"], "जयराम शर्मा"],
+  [["ada@x.example"], [], "éada@x.example"],
+  [[], ["דוד כהן"], "אדוד כהן"],
+  // Seen red, each of these: somebody else's name lost its end.
+  [[], ["Lise Martin"], "E\u0301lise Martin"],
+  [[], ["רון לוי"], "שרון לוי, ושרון לוי"],
+  [[], ["דר לוי"], "הדר לוי"],
+  [[], ["ريم علي"], "كريم علي"],
 ];
 
 test("as links, references and sentences have them, and in letters that set no words apart, they are found, and others are not", async () => {
