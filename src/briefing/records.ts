@@ -68,7 +68,7 @@ export function readSetup<T extends ObjectLiteral>(scope: CopyScope, entity: Obj
 }
 
 /** Larger than any list that somebody chooses from. */
-const MOST_OF_SETUP = 100;
+export const MOST_OF_SETUP = 100;
 const MOST_USERS = 500;
 
 export function readPipelines({ tenantId, copyId, entities }: CopyScope): Promise<PipelineRow[]> {

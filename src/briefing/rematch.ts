@@ -38,8 +38,7 @@ const MATTERS: readonly SyncResource[] = [...MATCHED_LISTS, "DEAL_PARTICIPANTS",
 /**
  * Matching again after a sync: the tenant's meetings of the last 30 days and of the future, and of those only the ones
  * about which the copy now says something else. Against a new copy nothing was matched yet, so it gets them all, and all once
- * more when the lists that a match is made of were each read to their end. Each run remembers whether this is done, and the copy
- * how far it has come: what one job left undone is done by another.
+ * more when the lists that a match is made of were each read to their end. Each run remembers whether it is done, the copy how far.
  */
 export class Rematching {
   constructor(
@@ -56,12 +55,12 @@ export class Rematching {
     const copy = copyId && (await tenant.typed((orm) => orm.findOneBy(SyncedCopyRow, { tenantId, id: copyId })));
     if (!copy) return false;
     const scope = { ...tenant, copyId: copy.id };
-    const from = copy.rematch ?? (await this.#begin(scope, copy));
+    const from = (copy.rematch?.again === "WAITS" ? null : copy.rematch) ?? (await this.#begin(scope, copy));
     if (!from) return false;
     let [way, noted, notedAt] = [from, copy.rematch, this.elapsed()];
     const turnEnds = notedAt + TURN_MS;
     for await (const { ids, looked, place } of stretchesOf(scope, from)) {
-      const failed = await this.#rematchEach(scope, ids, way.since === null ? "FIRST" : "SYNCED", stop);
+      const failed = await this.#rematchEach(scope, ids, way.since || way.again ? "SYNCED" : "FIRST", stop);
       const done = Math.min(way.done + looked, way.total);
       if (!stop.aborted) way = { ...way, place, done, failed: way.failed + failed };
       const pauses = stop.aborted || this.elapsed() >= turnEnds;
@@ -80,8 +79,8 @@ export class Rematching {
     if (!due) return null;
     if (due.isFreshAgain && (await isFresh(scope, now))) await tellFresh(scope, now);
     const since = due.isOfAll ? null : new Date(now.getTime() - REMATCH_FOR_MS).toISOString();
-    const { runs, isWhole, isLess } = due;
-    const way = { runs, since, isWhole, isLess, done: 0, total: 0, failed: 0, place: null };
+    const { runs, isWhole, isLess, again } = due;
+    const way = { runs, since, isWhole, isLess, done: 0, total: 0, failed: 0, place: null, again };
     if (due.isChanged) return { ...way, total: await countMeetingsSince(scope, since) };
     await note(scope, null, null, way);
     return null;
@@ -174,12 +173,15 @@ async function note(
   return noted.length > 0;
 }
 
-/** Where it failed for a meeting, the next run's end begins anew: one run stays for that, of those that changed most. */
+/** Where it failed for a meeting, the next run's end begins anew: one run stays for that, of those that changed most. The others are matched. */
 const finish = (scope: CopyScope, noted: Rematch | null, way: Rematch) =>
   scope.transaction(async (inner) => {
     const copy = { ...inner, copyId: scope.copyId };
-    const isOurs = await note(copy, noted, null, way.failed === 0 ? way : { isWhole: null, runs: way.runs.slice(1) });
-    if (isOurs && way.since === null) await notify(copy, CONNECTION_CHANGED);
+    const [hasFailed, isOfAll] = [way.failed > 0, way.since === null];
+    const left = { ...way, isWhole: isOfAll && way.isWhole, runs: way.runs.slice(1), total: 0 };
+    const waits = hasFailed && isOfAll ? { ...left, again: "WAITS" as const } : null;
+    const isOurs = await note(copy, noted, waits, hasFailed ? left : way);
+    if (isOurs && isOfAll) await notify(copy, CONNECTION_CHANGED);
     return isOurs;
   });
 
@@ -190,14 +192,14 @@ const TOOK = "(s.removed > 0 AND s.resource = ANY ($4) OR r.removed_beside > 0)"
 const endedSince = ({ runs }: Rematch, { tenantId, copyId, rows }: CopyScope) =>
   rows(`SELECT 1 FROM sync_run r WHERE ${IS_DUE} AND r.id <> ALL ($3::uuid[]) LIMIT 1`, [tenantId, copyId, runs]);
 
-interface Due extends Pick<Rematch, "runs" | "isWhole" | "isLess">, Record<"isChanged" | "isOfAll", boolean> {
+interface Due extends Pick<Rematch, "runs" | "isWhole" | "isLess" | "again">, Record<"isChanged" | "isOfAll", boolean> {
   /** A copy that was too old to judge by may be so no more, which no deal is told of. */
   isFreshAgain: boolean;
 }
 
 /** null: no run is due. A run comes once for each of its steps, the one that took most away first. An end to come is of a clock that was wrong. */
 async function whatIsDue({ tenantId, rows }: TenantScope, copy: SyncedCopyRow, now: Date): Promise<Due | null> {
-  const [ended] = await rows<{ runs: string[] | null } & Omit<Due, "runs" | "isOfAll">>(
+  const [ended] = await rows<{ runs: string[] | null } & Omit<Due, "runs" | "isOfAll" | "again">>(
     `SELECT array_agg(r.id::text ORDER BY ${TOOK} DESC NULLS LAST, coalesce(s.written + s.removed, 0) + r.written_beside DESC) AS runs, coalesce(bool_or(s.written + s.removed > 0 OR r.written_beside + r.removed_beside > 0), false) AS "isChanged",
        coalesce(bool_or(${TOOK}), false) AS "isLess", (
        SELECT count(*) = cardinality($4::text[]) FROM sync_list l WHERE l.tenant_id = $1 AND l.copy_id = $2
@@ -210,6 +212,8 @@ async function whatIsDue({ tenantId, rows }: TenantScope, copy: SyncedCopyRow, n
     { runs: "json", isChanged: "flag", isLess: "flag", isWhole: "flag", isFreshAgain: "flag" },
   );
   if (!ended?.runs) return null;
-  const isOfAll = copy.matchedAsWhole === null || (ended.isWhole && !copy.matchedAsWhole);
-  return { ...ended, runs: [...new Set(ended.runs)], isOfAll, isChanged: isOfAll || ended.isChanged };
+  const isNew = copy.matchedAsWhole === null || (ended.isWhole && !copy.matchedAsWhole);
+  const isOfAll = isNew || copy.rematch !== null;
+  const again = isOfAll && !isNew ? ("GOES_ON" as const) : undefined;
+  return { ...ended, runs: [...new Set(ended.runs)], isOfAll, again, isChanged: isOfAll || ended.isChanged };
 }

@@ -7,7 +7,9 @@ import type { DealRow } from "../entities/deal";
 import { type Clock, DAY_MS } from "../platform/clock";
 import { accepted, type Outcome, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
-import { judgeDeals } from "./quiet/stored-silence";
+import { readKeptFacts } from "./quiet/read-quiet";
+import { snoozedDeals } from "./quiet/silence-rows";
+import { judgeDeals, keepSnoozeEnds } from "./quiet/stored-silence";
 import { readMatched } from "./records";
 
 /** A deal that sleeps longer than a year is forgotten. */
@@ -120,3 +122,18 @@ async function store(
     [tenantId, copyId, dealId, reason, by, at, until],
   );
 }
+
+/** Deals judged by one statement. */
+const BATCH = 250;
+
+/** By other standards a contact since may be the buyer's, or of a later hour. Snoozed deals are few, and their verdicts stand. */
+export async function endSnoozes(copy: CopyScope, now: Date): Promise<void> {
+  const { tenantId, copyId, rows } = copy;
+  const snoozed = await rows<{ id: number }>(SNOOZED, [tenantId, copyId, now], { id: "number" });
+  for (let begin = 0; begin < snoozed.length; begin += BATCH) {
+    const ids = snoozed.slice(begin, begin + BATCH).map(({ id }) => id);
+    const found = await readKeptFacts(copy, ids, now);
+    if (found) await keepSnoozeEnds(copy, found, now);
+  }
+}
+const SNOOZED = `SELECT z.id FROM (${snoozedDeals("$3")}) z (id)`;

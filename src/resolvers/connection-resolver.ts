@@ -1,5 +1,6 @@
 import { Arg, Ctx, FieldResolver, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
 import { maySeeVisibility } from "../auth/policies";
+import { readActivityTypes } from "../briefing/quiet/quiet-settings";
 import { readPipelines, readUsers } from "../briefing/records";
 import { readRematchProgress } from "../connections/copies";
 import { type CrmStop, messageOfStop } from "../connections/crm-stops";
@@ -24,6 +25,7 @@ import {
   VisibilityReport,
 } from "../schema/connection";
 import { CrmUser, Pipeline } from "../schema/crm";
+import { ActivityTypeUse } from "../schema/quiet-settings";
 import type { Refusal } from "../schema/refusal";
 import { SyncStatus } from "../schema/sync";
 import { readRunStatus } from "../sync/run-history";
@@ -90,6 +92,16 @@ export class ConnectionResolver {
   async pipelines(@Ctx() context: EventContext): Promise<PipelineRow[]> {
     const copy = await context.copy();
     return copy ? readPipelines(copy) : [];
+  }
+
+  @FieldResolver(() => [ActivityTypeUse], {
+    complexity: OF_THE_COPY,
+    description:
+      "The types of the newest 10,000 activities, as last synced: what quiet settings may name. The commonest first, the first 100.",
+  })
+  async activityTypes(@Ctx() context: EventContext): Promise<ActivityTypeUse[]> {
+    const copy = await context.copy();
+    return copy ? readActivityTypes(copy) : [];
   }
 
   @FieldResolver(() => [CrmUser], {

@@ -205,7 +205,7 @@ export class FieldMappingInput {
   entity!: MatchedEntity;
 
   @Text(1, LONGEST_KEY)
-  @Field(() => String, { description: "The key of a field that connection.fields calls writable." })
+  @Field(() => String, { description: "Of a field that connection.fields calls writable; 1 to 100 characters." })
   fieldKey!: string;
 }
 

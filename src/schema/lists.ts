@@ -116,7 +116,10 @@ export class MeetingFilter {
   status?: MeetingMatchStatus[] | null;
 
   @Text(0, LONGEST_ADDRESS)
-  @Field(() => String, { nullable: true, description: "Whose meetings, by the owner's address in whatever spelling." })
+  @Field(() => String, {
+    nullable: true,
+    description: "Whose meetings, by the owner's address in whatever spelling; at most 320 characters.",
+  })
   ownerEmail?: string | null;
 
   @Field(() => Boolean, { nullable: true, defaultValue: false, description: "Cancelled ones as well." })
@@ -125,7 +128,7 @@ export class MeetingFilter {
   @Text(1, LONGEST_SEARCH)
   @Field(() => String, {
     nullable: true,
-    description: "Part of a title, or of an attendee's address or name, in whatever case.",
+    description: "Part of a title, or of an attendee's address or name, in whatever case; 1 to 100 characters.",
   })
   search?: string | null;
 }

@@ -163,11 +163,11 @@ const MAX_ATTENDEES = 500;
 @InputType({ description: "Someone who was invited." })
 export class AttendeeInput {
   @Text(1, LONGEST_ADDRESS)
-  @Field(() => String, { description: "In whatever spelling the calendar has it." })
+  @Field(() => String, { description: "In whatever spelling the calendar has it; 1 to 320 characters." })
   email!: string;
 
   @Text(0, LONGEST_ADDRESS)
-  @Field(() => String, { nullable: true, description: "For people; it decides no match." })
+  @Field(() => String, { nullable: true, description: "For people; it decides no match. At most 320 characters." })
   name?: string | null;
 }
 
@@ -175,7 +175,7 @@ export class AttendeeInput {
 export class RecordMeetingInput {
   @Text(1, 200)
   @WellFormed()
-  @Field(() => String, { description: "Recording the same externalId again replaces the meeting." })
+  @Field(() => String, { description: "1 to 200 characters. Recording it again replaces the meeting." })
   externalId!: string;
 
   @Text(1, 500)
@@ -183,7 +183,7 @@ export class RecordMeetingInput {
   title!: string;
 
   @SensibleInstant()
-  @Field(() => Date, { description: "When it begins or began." })
+  @Field(() => Date, { description: "When it begins or began; from 1970 to 2200." })
   startsAt!: Date;
 
   @SensibleInstant()
@@ -193,7 +193,7 @@ export class RecordMeetingInput {
 
   @Text(1, LONGEST_ADDRESS)
   @HoldsAddress()
-  @Field(() => String, { description: "The address of the seller who holds it." })
+  @Field(() => String, { description: "The address of the seller who holds it; 1 to 320 characters." })
   ownerEmail!: string;
 
   @ArrayMaxSize(MAX_ATTENDEES, { message: `must be at most ${MAX_ATTENDEES}` })

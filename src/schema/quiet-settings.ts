@@ -91,6 +91,15 @@ export class QuietSettings extends Node {
   rejudging!: Progress | null;
 }
 
+@ObjectType({ description: "A type of activities in the CRM, and how much it is used." })
+export class ActivityTypeUse {
+  @Field(() => String, { description: "What settings name it by; the CRM shows its key beside its name." })
+  key!: string;
+
+  @Field(() => Int, { description: "How many of the newest activities are of this type." })
+  count!: number;
+}
+
 /** A CRM company has some tens of kinds. */
 const MOST_TYPES = 50;
 const LONGEST_TYPE = 100;
@@ -164,7 +173,7 @@ export class QuietSettingsInput {
   @Checked("types", typesFault)
   @Field(() => [String], {
     description:
-      "Kinds of activities, by the CRM's key of the kind, in which the buyer has a part. The CRM's own need not be named.",
+      "Kinds of activities, by the CRM's key of the kind, in which the buyer has a part: at most 50 of 100 characters. The CRM's own need not be named.",
   })
   twoWayActivityTypes!: string[];
 
@@ -172,7 +181,10 @@ export class QuietSettingsInput {
   @Checked("zone", (zone) =>
     isTimeZone(String(zone).trim()) ? null : "is not the IANA name of a time zone, such as Europe/Berlin",
   )
-  @Field(() => String, { nullable: true, description: "IANA name; null: that of the user who authorized." })
+  @Field(() => String, {
+    nullable: true,
+    description: "IANA name of at most 100 characters; null: that of the user who authorized.",
+  })
   timeZone?: string | null;
 
   @Field(() => ID, {

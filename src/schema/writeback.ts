@@ -141,7 +141,7 @@ export class WriteNoteInput {
   @Checked("idempotencyKey", (value) => faultOfKey(String(value)))
   @Field(() => String, {
     description:
-      "Chosen by the client, one note's within the tenant, whoever writes: a UUID, or one with the user in it. The same key with the same input gives the same write, never a second note; another user's is shown to no member by `node` or `crmWrites`. Fields have keys of their own.",
+      "1 to 200 characters, chosen by the client, one note's within the tenant, whoever writes: a UUID, or one with the user in it. The same key with the same input gives the same write, never a second note; another user's is shown to no member by `node` or `crmWrites`. Fields have keys of their own.",
   })
   idempotencyKey!: string;
 }
@@ -195,7 +195,7 @@ export class WriteFieldsInput {
   @Checked("idempotencyKey", (value) => faultOfKey(String(value)))
   @Field(() => String, {
     description:
-      "Chosen by the client, one call's within the tenant, whoever writes: a UUID, or one with the user in it. The same key with the same input gives the same report, and nothing is sent; another user's is shown to no member by `node` or `crmWrites`. Notes have keys of their own.",
+      "1 to 200 characters, chosen by the client, one call's within the tenant, whoever writes: a UUID, or one with the user in it. The same key with the same input gives the same report, and nothing is sent; another user's is shown to no member by `node` or `crmWrites`. Notes have keys of their own.",
   })
   idempotencyKey!: string;
 }

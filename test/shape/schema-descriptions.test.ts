@@ -1,3 +1,4 @@
+import { readdirSync, readFileSync } from "node:fs";
 import {
   isEnumType,
   isInputObjectType,
@@ -39,4 +40,35 @@ test("a description is a plain sentence, and says more than the name", () => {
     return !/[.:]$/.test(text.trim()) || (plain(text) === plain(last) && name !== "Crm.PIPEDRIVE") || text.length > 300;
   });
   expect(odd).toEqual([]);
+});
+
+const FOLDERS = ["src/schema", "src/platform", "src/writeback"];
+const texts = FOLDERS.flatMap((folder) =>
+  readdirSync(folder)
+    .filter((file) => file.endsWith(".ts"))
+    .map((file) => readFileSync(`${folder}/${file}`, "utf8")),
+);
+
+/** What follows a check of an input's text, up to the end of its field's description, and the most characters that it takes. */
+function limitedTexts(): { most: number; description: string }[] {
+  return texts.flatMap((text) => {
+    const numberOf = (name: string) => {
+      const said = new RegExp(`const ${name} = (\\d+)`);
+      const [, number = name] = said.exec(text) ?? texts.map((other) => said.exec(other)).find(Boolean) ?? [];
+      return Number(number);
+    };
+    const keys = text.replaceAll('@Checked("idempotencyKey"', "@Text(1, 200)");
+    return [...keys.matchAll(/@Text\(\d, (\w+)\)(.*?)!?\??: string/gs)].map(([, most = "", description = ""]) => ({
+      most: numberOf(most),
+      description,
+    }));
+  });
+}
+
+// Seen red: how long an idempotency key, an externalId or an address may be was told by the refusal alone.
+test("how long a text may be is told before it is refused", () => {
+  const limited = limitedTexts();
+  expect(limited.length).toBeGreaterThan(9);
+  expect(limited.filter(({ most }) => !(most > 0))).toEqual([]);
+  expect(limited.filter(({ most, description }) => !description.includes(` ${most} characters`))).toEqual([]);
 });

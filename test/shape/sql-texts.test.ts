@@ -154,6 +154,15 @@ test("what ON CONFLICT does hangs on no clock, no arithmetic of instants and, af
   expect(refused).toEqual([]);
 });
 
+test("an UPDATE sets nothing to a part of an array: Citus ends all its sessions over it", () => {
+  const updates = files
+    .flatMap((file) => new Texts(join("src", file)).all)
+    .flatMap((text) => text.match(/\bUPDATE\b[^;]*?\bSET\b.*?(?=\bWHERE\b|$)/gs) ?? []);
+  expect(updates.length).toBeGreaterThan(20);
+  const values = updates.map((text) => text.replace(/'[^']*'|\$\{[^}]*\}|::\w+\[\]|\bARRAY\[/g, ""));
+  expect(values.filter((text) => /\[[^\]]*\]/.test(text))).toEqual([]);
+});
+
 test("a text that forgets its tenant is found, however it is written", () => {
   const forgotten = [
     "SELECT 1 FROM deal WHERE copy_id = $1",

@@ -284,6 +284,28 @@ test("kinds of activities of the tenant's own, business days and another zone ar
   expect((await ghosted())?.quiet.verdict).not.toBe("GHOSTED");
 });
 
+test("the kinds of the newest activities of a tenant's own copy can be chosen from, the commonest first", async () => {
+  const as = await tenantWithDeals("chooses");
+  simulator.control.add("activity", { type: "tasting" });
+  await sync(as);
+  const kindsOf = async (of: { tenant: string }) => {
+    const asked = "{ connection { activityTypes { key count } } }";
+    type Kinds = { connection: { activityTypes: { key: string; count: number }[] } };
+    return dataOf(await service.ask<Kinds>(asked, {}, of)).connection.activityTypes;
+  };
+  const kinds = await kindsOf(as);
+  expect(kinds).toContainEqual({ key: "tasting", count: 1 });
+  expect(kinds.map(({ count }) => count)).toEqual(kinds.map(({ count }) => count).sort((a, b) => b - a));
+  expect(await kindsOf({ tenant: "has-none" })).toEqual([]);
+  await database.query(
+    `INSERT INTO activity (tenant_id, copy_id, crm_id, subject, type, participant_ids, due_has_time, done)
+     SELECT c.tenant_id, c.copy_id, 1000000000000 + n, '', CASE WHEN n = 1 THEN '' ELSE 'survey' END, '{}', false, false
+     FROM connection c, generate_series(1, 10000) n WHERE c.tenant_id = $1`,
+    [await database.tenantId("chooses")],
+  );
+  expect(await kindsOf(as)).toEqual([{ key: "survey", count: 9_999 }]);
+});
+
 test("owners and admins save, on any plan; a member is refused and noted; saving the same again changes nothing", async () => {
   const as = await tenantWithDeals("roles");
   const input = {

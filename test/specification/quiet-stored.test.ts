@@ -3,11 +3,12 @@ import type { CopyFacts, DealFacts, QuietSignal } from "../../src/briefing/quiet
 import { judge } from "../../src/briefing/quiet/judge";
 import { readKeptFacts, readQuietFacts } from "../../src/briefing/quiet/read-quiet";
 import { judgeByPresentRules } from "../../src/briefing/quiet/rejudging";
-import { judgeDeals, markHolding } from "../../src/briefing/quiet/stored-silence";
+import { judgeChanged, judgeDeals, markHolding } from "../../src/briefing/quiet/stored-silence";
 import { Database } from "../../src/database/database";
 import { DAY_MS } from "../../src/platform/clock";
 import fc from "../support/properties";
 import { copyFactsIn, dealFacts, NOW, past } from "../support/quiet-facts";
+import { COPY, HEALTHY, inMail } from "../support/quiet-lines";
 import { type OurWrites, QuietRows, WRITES_APART_MS } from "../support/quiet-rows";
 import { useDatabase } from "../support/world";
 
@@ -159,4 +160,26 @@ test("a list shows what holds at the instant of its walk, once each, wherever th
     }),
     { numRuns: 2, endOnFailure: true },
   );
+});
+
+// Seen red: the phase that came next kept the value and the owner of when the deal was judged.
+test("a deal that has another value and owner, and is quiet later, is found and summed by those, also where its mark is behind", async () => {
+  const facts = { ...HEALTHY, planned: [], contacts: [inMail(NOW - 9 * DAY_MS)] };
+  const quietAt = new Date(NOW + 6 * DAY_MS);
+  const scope = await store({ ...COPY, readAt: quietAt.getTime() }, [{ facts, ours: { notes: [], fields: [] } }]);
+  await judgeByPresentRules(scope, now);
+  const becomes = "UPDATE deal SET owner_id = 5, value = 1000, currency = 'EUR' WHERE tenant_id = $1";
+  await database.query(becomes, [scope.tenantId]);
+  await judgeChanged(scope, "DEALS", [facts.dealId], [], now);
+  const filter = { verdict: ["QUIET" as const], ownerId: 5, currency: "EUR", minValue: "1000" };
+  const order = dealOrder("VALUE_DESC", filter);
+  for (const marked of [now, quietAt]) {
+    await markHolding(scope, marked);
+    const { rows } = await readDeals(scope, filter, { order, first: 10, after: null }, quietAt);
+    expect(rows.map(({ crmId }) => crmId)).toEqual([facts.dealId]);
+    expect(await summarizeDeals(scope, filter, { order, after: null }, quietAt)).toEqual({
+      count: 1,
+      totals: [{ amount: "1000", currency: "EUR" }],
+    });
+  }
 });

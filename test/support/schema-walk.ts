@@ -48,7 +48,7 @@ function oneHop(schema: GraphQLSchema, type: GraphQLNamedType, leftOut: readonly
 }
 
 /** What counts all of the copy costs more than an event may. */
-const NOT_IN_EVENTS = ["VisibilityReport"];
+const NOT_IN_EVENTS = ["ActivityTypeUse", "VisibilityReport"];
 
 /**
  * Selections that together ask for all that an event may have of what is within reach of an object type, each small enough to be answered: the own values

@@ -110,6 +110,7 @@ export class Boundaries {
     return this.database.tenant(tenantId).transaction(async (scope) => {
       // Before any of its deals is locked, so that nobody who holds the copy waits for this.
       const live = await holdLiveCopy(scope, copyId);
+      if ((await scope.rows(IS_WALKED, [tenantId, copyId])).length > 0) return 0;
       const claimed = await scope.rows<Claimed>(CLAIM, [tenantId, copyId, now, jsonRows(phases)], CLAIMED);
       // Nobody reads a retired copy, which is being purged.
       if (!live || claimed.length === 0) return claimed.length;
@@ -124,6 +125,13 @@ export class Boundaries {
 
 type Claimed = Omit<Flip, "at"> & { at: Date; isHeld: boolean };
 const CLAIMED = { dealId: "number", from: "text", to: "text", at: "instant", isHeld: "flag" } as const;
+
+/**
+ * SQL: a row where other settings may take their place at this moment: by those, what is claimed here would be told once
+ * more. Whoever does that tells of it. Until the transaction ends nobody else begins to.
+ */
+const IS_WALKED = `SELECT 1 AS walked FROM judged_copy j WHERE j.tenant_id = $1 AND j.copy_id = $2 AND NOT EXISTS (
+  SELECT 1 FROM judged_copy f WHERE f.tenant_id = $1 AND f.copy_id = $2 FOR SHARE SKIP LOCKED)`;
 
 /** SQL of phases `s` of whatever tenants: those by which answers count. Compared with each, so that the index gives their order. */
 const IS_HELD = `s.generation = coalesce((SELECT j.generation FROM judged_copy j

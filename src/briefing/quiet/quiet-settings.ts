@@ -11,7 +11,7 @@ import { type OwnThreshold, QuietSettingsRow } from "../../entities/tenant";
 import type { Clock } from "../../platform/clock";
 import { accepted, type Outcome, type Refused, refused } from "../../platform/errors";
 import type { Logger } from "../../platform/logger";
-import { readSetup } from "../records";
+import { MOST_OF_SETUP, readSetup } from "../records";
 import { type Preview, previewQuiet } from "./preview";
 import { readRotting } from "./read-quiet";
 import { judgeByPresentRules, wantedBy } from "./rejudging";
@@ -151,6 +151,20 @@ async function shownIn(copy: CopyScope, thresholds: readonly Scoped[]): Promise<
     found.add(`PIPELINE ${crmId}`);
   for (const { crmId } of stages.length > 0 ? await readSetup(copy, StageRow, stages) : []) found.add(`STAGE ${crmId}`);
   return found;
+}
+
+/** A table of millions is not counted for a choice of some tens. */
+const NEWEST_ACTIVITIES = 10_000;
+
+/** The types of the activities that were made last, the commonest first. */
+export function readActivityTypes({ tenantId, copyId, rows }: CopyScope) {
+  return rows<{ key: string; count: number }>(
+    `SELECT type AS key, count(*)::int AS count FROM (
+       SELECT a.type FROM activity a WHERE a.tenant_id = $1 AND a.copy_id = $2 ORDER BY a.crm_id DESC LIMIT ${NEWEST_ACTIVITIES}
+     ) newest WHERE type <> '' GROUP BY type ORDER BY count(*) DESC, type LIMIT ${MOST_OF_SETUP}`,
+    [tenantId, copyId],
+    { key: "text", count: "number" },
+  );
 }
 
 /** Thresholds of what the CRM shows no more are left out: nobody could name them. */

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import { holdCopyToJudge } from "../../connections/copies";
+import { noteWaiting } from "../../connections/journal";
 import { CONNECTION_CHANGED, notify } from "../../database/between-processes";
 import type { CopyScope, Database, TenantScope } from "../../database/database";
 import { enqueueJob, hasLiveJob, type JobKind } from "../../database/jobs";
@@ -11,11 +12,12 @@ import { QuietSettingsRow } from "../../entities/tenant";
 import { type Clock, SECOND_MS } from "../../platform/clock";
 import type { Logger } from "../../platform/logger";
 import { forEachLogged } from "../../platform/work";
+import { endSnoozes } from "../snoozing";
 import { tellBegun } from "./boundaries";
-import { readFewOfOtherStages, readKeptFacts, readRotting } from "./read-quiet";
-import { NO_WISHES, standardsOf, type Wishes } from "./rules";
-import { FORGET_OTHERS, JUDGED_BY_COMING, STORE, snoozedDeals } from "./silence-rows";
-import { comingPhases, judgeDeals, keepSnoozeEnds, markHolding } from "./stored-silence";
+import { isFresh, readFewOfOtherStages, readKeptFacts, readRotting } from "./read-quiet";
+import { NO_WISHES, RULES, RULES_OF_WORKERS, standardsOf, type Wishes } from "./rules";
+import { FORGET_OTHERS, JUDGED_BY_COMING, STORE } from "./silence-rows";
+import { comingPhases, judgeDeals, markHolding } from "./stored-silence";
 
 /**
  * Judging all deals of a copy by other standards: other settings, other days of a stage, another zone of its user, other rules
@@ -56,9 +58,9 @@ export function wantedBy(
 /**
  * Sees to it that the deals of a copy are judged by what its tenant and its user say by now. Within a transaction that
  * holds the copy to judge. Until what is coming has been judged of every deal, each answer counts by what holds. The phases
- * that hold by now are marked for lists.
+ * that hold by now are marked for lists. @param walk sees to it that somebody walks
  */
-export async function judgeByPresentRules(copy: CopyScope, now: Date): Promise<void> {
+export async function judgeByPresentRules(copy: CopyScope, now: Date, walk = enqueue): Promise<void> {
   const { tenantId, copyId, typed } = copy;
   await markHolding(copy, now);
   const present = await typed((orm) => orm.findOneByOrFail(SyncedCopyRow, { tenantId, id: copyId }));
@@ -73,7 +75,12 @@ export async function judgeByPresentRules(copy: CopyScope, now: Date): Promise<v
     await judgeDeals(copy, matched, now, "AS_A_WHOLE");
     return notify(copy, CONNECTION_CHANGED);
   }
-  if (isDeepStrictEqual(judged.coming ?? judged.standards, wanted)) return;
+  const last = judged.coming ?? judged.standards;
+  if (last.version !== RULES) {
+    const [newest] = await copy.rows<{ version: number | null }>(RULES_OF_WORKERS, [], { version: "number" });
+    wanted.version = newest?.version ?? RULES;
+  }
+  if (isDeepStrictEqual(last, wanted)) return;
   if (judged.coming === null) {
     const few = await readFewOfOtherStages(copy, judged.standards, wanted, BATCH);
     if (few) {
@@ -81,7 +88,7 @@ export async function judgeByPresentRules(copy: CopyScope, now: Date): Promise<v
       return judgeDeals(copy, few, now, "EACH", readKeptFacts);
     }
   }
-  await enqueue(copy);
+  await walk(copy);
   if (isDeepStrictEqual(judged.standards, wanted)) return settle(copy, judged);
   const comingTotal = (await readMatchedDeals(copy, 0, null)).length;
   const begun = { coming: wanted, walkedTo: 0, comingDone: 0, comingTotal };
@@ -132,18 +139,6 @@ async function forgetOthers({ tenantId, copyId, rows, typed }: CopyScope, after:
   return walked !== undefined;
 }
 
-/** By other standards a contact since may be the buyer's, or of a later hour. Snoozed deals are few, and their verdicts stand. */
-async function endSnoozes(copy: CopyScope, now: Date): Promise<void> {
-  const { tenantId, copyId, rows } = copy;
-  const snoozed = await rows<{ id: number }>(SNOOZED, [tenantId, copyId, now], { id: "number" });
-  for (let begin = 0; begin < snoozed.length; begin += BATCH) {
-    const ids = snoozed.slice(begin, begin + BATCH).map(({ id }) => id);
-    const found = await readKeptFacts(copy, ids, now);
-    if (found) await keepSnoozeEnds(copy, found, now);
-  }
-}
-const SNOOZED = `SELECT z.id FROM (${snoozedDeals("$3")}) z (id)`;
-
 export class Rejudging {
   constructor(
     private readonly database: Database,
@@ -169,11 +164,8 @@ export class Rejudging {
       [],
       { tenantId: "number", copyId: "number" },
     );
-    await forEachLogged(
-      lost,
-      ({ tenantId, copyId }) => enqueue({ ...this.database.tenant(tenantId), copyId }),
-      this.logger,
-    );
+    const again = ({ tenantId, copyId }: RejudgeRef) => enqueue({ ...this.database.tenant(tenantId), copyId });
+    await forEachLogged(lost, again, this.logger);
   }
 
   /** A batch in a transaction of its own: pages of a sync come in between. @returns whether there is more to do */
@@ -184,18 +176,19 @@ export class Rejudging {
       // Retired meanwhile, its rows are being deleted.
       if (!(await holdCopyToJudge(scope, copyId))) return false;
       const now = this.clock();
-      await judgeByPresentRules(copy, now);
+      // Another job would do the same beside this one, and begin another one in its turn.
+      await judgeByPresentRules(copy, now, async () => undefined);
       const judged = await typed((orm) => orm.findOneBy(JudgedCopyRow, { tenantId, copyId }));
       if (!judged || judged.walkedTo === null) return false;
+      // Left to a worker that has these rules, to which a sweep brings it.
+      if (judged.coming && judged.coming.version !== RULES) return false;
       // What has begun by what holds is told before something else does, and of what is coming never.
       if (await tellBegun(copy, now)) return true;
       if (!judged.coming) return forgetOthers(copy, judged.walkedTo);
       const ids = await readMatchedDeals(copy, judged.walkedTo, BATCH);
       const last = ids.at(-1);
-      if (last === undefined) {
-        await this.#takeOver(copy, { standards: judged.coming, generation: judged.generation + 1 }, now);
-        return true;
-      }
+      if (last === undefined)
+        return this.#takeOver(copy, { standards: judged.coming, generation: judged.generation + 1 });
       await judgeByComing(copy, ids, now);
       const comingDone = Math.min(judged.comingTotal, judged.comingDone + ids.length);
       await typed((orm) => orm.update(JudgedCopyRow, { tenantId, copyId }, { walkedTo: last, comingDone }));
@@ -207,10 +200,17 @@ export class Rejudging {
    * The one place where verdicts change because of settings, and not because of a deal: no deal is told of here. One row says
    * which generation is held, so it takes as long for any number of deals.
    */
-  async #takeOver(copy: CopyScope, coming: Held, now: Date): Promise<void> {
-    const { tenantId, copyId } = copy;
+  async #takeOver(copy: CopyScope, coming: Held): Promise<true> {
+    const { tenantId, copyId, rows } = copy;
+    // Before the instant until which is told: what a worker claims is claimed until then, or not before this ends.
+    await rows("SELECT 1 FROM judged_copy WHERE tenant_id = $1 AND copy_id = $2 FOR UPDATE", [tenantId, copyId]);
+    const now = this.clock();
+    if (await tellBegun(copy, now)) return true;
+    // Of a stale copy: each answer was UNKNOWN until now, and by what holds from now on it may never have been so.
+    await noteWaiting(copy, now, await isFresh(copy, now));
     await settle(copy, coming);
     await endSnoozes(copy, now);
     copy.afterCommit(() => this.logger.info({ tenantId, copyId }, "all deals are judged by other standards"));
+    return true;
   }
 }

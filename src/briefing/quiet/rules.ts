@@ -18,6 +18,12 @@ import type { Standing } from "./verdict";
 
 /** Raised with each change of the rules, or of what is kept for them: what was judged by earlier ones is judged anew from the next run on. */
 export const RULES = 3;
+/** Any fixed number: the advisory locks by which workers say, for as long as they live, by which rules they judge. */
+const RULES_LOCKS = 20_260_018;
+export const SAY_RULES = `SELECT pg_advisory_lock_shared(${RULES_LOCKS}, ${RULES})`;
+/** SQL: the newest of those. Of two releases side by side each would undo what the other has judged. */
+export const RULES_OF_WORKERS = `SELECT max(l.objid::bigint)::int AS version FROM pg_locks l WHERE l.locktype = 'advisory'
+  AND l.classid = ${RULES_LOCKS} AND l.objsubid = 2 AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
 
 /** A tenant's own wishes for silence; for each that it leaves out the standard holds. */
 export type Wishes = Pick<QuietSettingsRow, "timeZone" | "businessDays" | "twoWayTypes" | "thresholds">;

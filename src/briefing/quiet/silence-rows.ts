@@ -62,8 +62,8 @@ const COLUMNS = [
 
 /**
  * Those of the deals $3 that were judged by the rows that they have now keep their schedules, of each generation:
- * lists get what is new in their rows. Most changes of a deal are of its title, value, owner or fields. As an INSERT it finds
- * each row by the key, whatever is known of the table.
+ * each phase gets what lists need, for its turn to be marked. Most changes are of a title, value, owner or fields. As an INSERT
+ * it finds each row by the key, whatever is known of the table.
  */
 export const KEEP_LISTED = `
   INSERT INTO deal_silence (tenant_id, ${COLUMNS}, ${Object.keys(LISTED)})
@@ -72,7 +72,7 @@ export const KEEP_LISTED = `
   CROSS JOIN LATERAL ${rowsOf("deal", "crm_id", "one.id")} d
   CROSS JOIN LATERAL ${rowsOf("deal_silence", "deal_id", "one.id")} held
   CROSS JOIN LATERAL ${rowsOf("deal_silence", "deal_id", "one.id")} o
-  WHERE held.is_listed AND held.generation = ${HELD} AND held.judged_as = ${JUDGED_AS} AND o.is_listed
+  WHERE held.is_listed AND held.generation = ${HELD} AND held.judged_as = ${JUDGED_AS}
   ON CONFLICT (tenant_id, copy_id, deal_id, generation, phase) DO UPDATE
   SET ${Object.keys(LISTED).map((column) => `${column} = EXCLUDED.${column}`)}
   RETURNING deal_id AS id`;

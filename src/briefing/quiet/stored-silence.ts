@@ -2,10 +2,11 @@ import { CONNECTION_CHANGED, notify } from "../../database/between-processes";
 import { type CopyScope } from "../../database/database";
 import { rowsOf } from "../../database/rows";
 import { jsonRows } from "../../database/upsert";
+import type { Standards } from "../../entities/silence";
 import type { SyncResource } from "../../entities/sync-run";
 import type { DealFacts } from "./facts";
 import { type QuietFacts, readKeptFacts, readQuietFacts } from "./read-quiet";
-import { byStandards, rulesOf, staleFrom } from "./rules";
+import { byStandards, RULES, rulesOf, staleFrom } from "./rules";
 import {
   isMatched,
   JUDGED,
@@ -146,6 +147,9 @@ async function judgeFound(copy: CopyScope, found: QuietFacts, now: Date, telling
   await rows(STORE, [tenantId, copyId, jsonRows([...phases, ...comingPhases(found, now, kept)])]);
   await keepOfDeals(copy, KEEP_FIRST_MAIL, found.deals, firstMailOf);
   await keepSnoozeEnds(copy, found, now);
+  const isJudgedBy = ({ version }: Standards) => version === RULES || version === RULES_OF_SEVERAL;
+  if (!isJudgedBy(found.standards) || (found.coming && !isJudgedBy(found.coming)))
+    await rows(NOTE_OTHER_RULES, [tenantId, copyId, Math.min(...found.deals.map(({ dealId }) => dealId)) - 1]);
   await tell(copy, schedules, staleFrom(found.copy), now, telling);
 }
 
@@ -186,6 +190,12 @@ async function tell(
   const isNew = ({ begun }: Taken) => !begun.some(({ isListed }) => isListed);
   if (telling === "EACH" && schedules.some(isNew)) await notify(copy, CONNECTION_CHANGED);
 }
+
+/** No release's: a sweep finds it and has all deals judged anew. A walk by the rules of another one goes back to what it has passed. */
+const RULES_OF_SEVERAL = 0;
+const NOTE_OTHER_RULES = `
+  UPDATE judged_copy j SET standards = j.standards || '{"version": ${RULES_OF_SEVERAL}}'::jsonb, walked_to = least(j.walked_to, $3::bigint)
+  WHERE j.tenant_id = $1 AND j.copy_id = $2`;
 
 /** Of the deals the schedules by the standards that are coming: they are of the next generation. */
 export function comingPhases({ deals, generation, coming }: QuietFacts, now: Date, kept?: Partial<OfOthers>): object[] {
