@@ -207,7 +207,8 @@ export const hasPerson = (id: string) =>
 const UNREADABLE = {
   table: "rejected_record",
   where: `copy_id = $2 AND resource IN ('NOTES', 'ACTIVITIES') AND ${hasPerson("$3::text")}`,
-  set: "payload = jsonb_build_object('deal_id', deal_id)",
+  // Of no function that a cluster takes for one of the session's settings.
+  set: `payload = ('{"deal_id": ' || coalesce(deal_id::text, 'null') || '}')::jsonb`,
 };
 
 /** null: no meetings are being matched again. */

@@ -127,7 +127,8 @@ export async function noteUnknownFields(
   if (found.length === 0) return;
   for (const name of found) known.names.add(name);
   await rows(
-    `UPDATE field_list SET wanted = (wanted || $4::text[])[1:${MOST_UNKNOWN}] WHERE tenant_id = $1 AND copy_id = $2 AND entity = $3`,
+    `UPDATE field_list SET wanted = ARRAY (SELECT name FROM unnest(wanted || $4::text[]) AS one (name) LIMIT ${MOST_UNKNOWN})
+     WHERE tenant_id = $1 AND copy_id = $2 AND entity = $3`,
     [tenantId, copyId, entity, found],
   );
 }

@@ -35,15 +35,18 @@ const WRITE = `
   FROM jsonb_to_recordset($3::jsonb) AS r ("dealId" bigint, "seenAt" timestamptz, kind text, was text, became text)
   RETURNING 1 AS written`;
 
-/** Of what has waited each deal's first state and its last are an entry. One that has come back to it is none. */
-export async function noteWaiting(copy: CopyScope, now: Date): Promise<void> {
+/**
+ * Of what has waited each deal's first state and its last are an entry. One that has come back to it is none.
+ * @param isSeen false: nobody will ever see it, and it waits no more
+ */
+export async function noteWaiting(copy: CopyScope, now: Date, isSeen = true): Promise<void> {
   const { tenantId, copyId, rows } = copy;
   const shape = { id: "number", dealId: "number", was: "text", became: "text" } as const;
   const waiting = await rows<Waiting>(TAKE_WAITING, [tenantId, copyId], shape);
   const ofDeals = new Map<number, Waiting>();
   for (const { id, dealId, was, became } of waiting.sort((a, b) => a.id - b.id))
     ofDeals.set(dealId, { id, dealId, was: ofDeals.get(dealId)?.was ?? was, became });
-  const changes = [...ofDeals.values()].filter(({ was, became }) => was !== became);
+  const changes = [...ofDeals.values()].filter(({ was, became }) => isSeen && was !== became);
   await writeChanges(
     copy,
     changes.map(({ dealId, was, became }) => ({ dealId, kind: "VERDICT", was, became })),

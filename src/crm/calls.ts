@@ -152,20 +152,23 @@ export interface Call extends Address {
 /** How a call becomes a request: paid, paced, with a token, and its answer sorted. */
 export class Calls {
   readonly #pacer: Pacer;
+  #renewed = "";
 
   constructor(private readonly parts: CallParts) {
     this.#pacer = parts.pacer ?? new Pacer(systemClock);
   }
 
   /**
-   * A refused token is renewed once and the call repeated once (decision 0030).
+   * A refused token is renewed once and the call repeated once (decision 0030). To the new token an address is refused: none newer is asked for.
    * @throws CrmError
    */
   async make(call: Call): Promise<CrmAnswer> {
-    const { tokens } = this.parts;
-    const { answer, token } = await this.#send(call, () => tokens.current());
-    if (answer.status !== 401 || isHtml(answer)) return successful(answer);
-    return successful((await this.#send(call, () => tokens.renewed(token))).answer);
+    const { answer, token } = await this.#send(call, () => this.parts.tokens.current());
+    const isKnown = call.method === "GET" && token.reveal() === this.#renewed;
+    if (answer.status !== 401 || isHtml(answer) || isKnown) return successful(answer, isKnown);
+    const again = await this.#send(call, () => this.parts.tokens.renewed(token));
+    this.#renewed = again.token.reveal();
+    return successful(again.answer, call.method === "GET");
   }
 
   /** Paid before anything else: what may not be asked is no reason to renew a token. */
@@ -195,16 +198,21 @@ export class Calls {
       accept: "application/json",
     };
     if (body) headers["content-type"] = "application/json";
-    return { method, url: url.href, headers, body: body && JSON.stringify(body), mayBegin, mayWait, stop };
+    // What the CRM says of a write it says once; what was read is out of date.
+    const isWrite = method !== "GET";
+    const sent = { method, url: url.href, headers, body: body && JSON.stringify(body) };
+    return { ...sent, mayBegin, mayWait, stop, readLate: isWrite };
   }
 }
 
-function successful(answer: CrmAnswer): CrmAnswer {
+/** @param knows the CRM has just said whose the token is: what it refuses is this address, as for want of a right */
+function successful(answer: CrmAnswer, knows = false): CrmAnswer {
   const { status } = answer;
   if (status >= 200 && status < 300) return answer;
   const proxys = isProxys(answer);
+  const failure = failureOfStatus(status, proxys);
   throw new CrmError(
-    failureOfStatus(status, proxys),
+    knows && failure === "UNAUTHORIZED" ? "REFUSED" : failure,
     `The CRM answered ${status}${isHtml(answer) ? " with an HTML page" : ""}.`,
     { ...detailOf(answer), crmCode: proxys ? undefined : codeOfRefusal(answer) },
   );

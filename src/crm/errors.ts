@@ -4,7 +4,7 @@ import { ServiceError } from "../platform/errors";
  * What a failed call to the CRM means for the caller, sorted once here:
  * - UNAUTHORIZED: the access token is refused (401)
  * - ACCOUNT_CLOSED: the company's CRM account is not open: trial over or unpaid (402)
- * - REFUSED: a right or a scope is missing, or the CRM does not accept the request (other 4xx)
+ * - REFUSED: a right or a scope is missing, or the CRM does not accept the request (other 4xx, and 401 where it knows the token)
  * - NOT_FOUND: gone, or not visible to the authorizing user (404, 410)
  * - RATE_LIMITED: over the CRM's limit, or that of the proxy before it (429)
  * - BUDGET_LOW: not sent, so that the customer's other apps have tokens left

@@ -176,4 +176,6 @@ export interface Rematch {
   failed: number;
   /** The last that was looked at: a meeting, or behind them all a record that may be gone. */
   place: { startsAt: string; id: string } | { entity: string; id: number } | null;
+  /** All have been gone through, and for some it failed: it waits for the next run's end, or they are gone through again, and each change is told. */
+  again?: "WAITS" | "GOES_ON";
 }

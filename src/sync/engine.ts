@@ -12,7 +12,7 @@ import type { TenantScope } from "../database/database";
 import { isGivenUp, levelOf, needsOperator } from "../database/errors";
 import { MAIN_LISTS } from "../entities/sync-list";
 import { SYNC_RESOURCES, type SyncResource, type SyncStepRow } from "../entities/sync-run";
-import { MINUTE_MS, SECOND_MS } from "../platform/clock";
+import { HOUR_MS, MINUTE_MS, SECOND_MS } from "../platform/clock";
 import {
   type ContextParts,
   commitPiece,
@@ -50,6 +50,8 @@ const BEAT_MS = 10 * SECOND_MS;
 const HELD_UP_MS = 10 * SECOND_MS;
 /** And where it is the database, at last after this: each look costs the customer a page. */
 const LONGEST_HELD_UP_MS = 5 * MINUTE_MS;
+/** And where its end fails for a reason of our own, after this: that lasts until somebody mends it, and what changed is paid for each time. */
+const LONGEST_UNENDED_MS = HOUR_MS;
 /** What a run reads that is made while the lists wait. */
 const OF_MEETINGS: ReadonlySet<SyncResource> = new Set([...MEETING_LISTS, "DEAL_PARTICIPANTS"]);
 
@@ -60,7 +62,7 @@ export interface EngineParts extends ContextParts {
 
 /** Runs one sync from wherever its passes say it stands, page by page. */
 export class SyncEngine {
-  /** By run: how long it waits if the database holds it up once more. */
+  /** By run: how long it waits if it is held up once more. */
   readonly #waits = new LRUCache<string, number>({ max: 10_000 });
 
   constructor(private readonly parts: EngineParts) {}
@@ -76,9 +78,9 @@ export class SyncEngine {
     const context = contextOf(this.parts, run, reservations, askedAt, stop);
     try {
       const isDone = await this.#paidFrom(reservations, context);
-      this.#waits.delete(runId);
       if (isDone) await this.#end(context, null);
       else await this.#release(run);
+      this.#waits.delete(runId);
     } catch (error) {
       await this.#broken(context, error);
     } finally {
@@ -289,8 +291,7 @@ export class SyncEngine {
     if (context.isStopped() && error instanceof CrmError) return this.#release(run);
     if (stopBehind(error)) return this.#release(run, HELD_UP_MS);
     if (isGivenUp(error) || needsOperator(error)) {
-      const waitMs = this.#waits.get(run.runId) ?? HELD_UP_MS;
-      this.#waits.set(run.runId, Math.min(2 * waitMs, LONGEST_HELD_UP_MS));
+      const waitMs = this.#nextWait(run, LONGEST_HELD_UP_MS);
       logger[levelOf(error)]({ err: error, waitMs }, "the database holds a sync run up, which goes on later");
       return this.#release(run, waitMs);
     }
@@ -298,9 +299,20 @@ export class SyncEngine {
     if (!failure) return logger.info({ err: error }, "a sync run is no longer this worker's");
     if (failure.code === "INTERNAL") logger.error({ err: error }, "a sync run failed for a reason of our own");
     else logger.warn({ err: error, code: failure.code }, "a sync run was ended");
-    await this.#end(context, failure).catch((lost: unknown) => {
-      if (!(lost instanceof RunLostError)) throw lost;
+    await this.#end(context, failure).catch(async (unended: unknown) => {
+      if (unended instanceof RunLostError) return;
+      // Left to the sweep it would begin anew with each lease's end, for ever.
+      const waitMs = this.#nextWait(run, LONGEST_UNENDED_MS);
+      this.parts.metrics?.syncRuns.inc({ kind: run.kind, outcome: "INTERNAL" });
+      logger[isGivenUp(unended) ? "warn" : "error"]({ err: unended, waitMs }, "a sync run could not be ended yet");
+      await this.#release(run, waitMs);
     });
+  }
+
+  #nextWait({ runId }: ClaimedRun, mostMs: number): number {
+    const waitMs = Math.min(this.#waits.get(runId) ?? HELD_UP_MS, mostMs);
+    this.#waits.set(runId, 2 * waitMs);
+    return waitMs;
   }
 
   #release(run: ClaimedRun, waitMs = 0): Promise<void> {

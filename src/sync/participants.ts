@@ -45,6 +45,8 @@ interface Walk {
   /** What each deal that it has asked is marked with: the same in all turns of the run, and no clock moves it. */
   mark: Date;
   rule: RuleOfOne;
+  /** Of a deal it was told who takes part: others may be asked together. */
+  isAnswered?: boolean;
 }
 
 /** What the CRM said for each deal of a batch: who takes part, or why that could not be read. */
@@ -87,12 +89,10 @@ export async function* askParticipants(context: RunContext, step: SyncStepRow): 
   if (isAnyDue) yield* derive(context, walk);
   const asked = isAnyDue ? await countDue(copy, walk.mark, await context.left("PARTICIPANTS")) : 0;
   await setStepState(copy, run, "DEAL_PARTICIPANTS", "RUNNING", { expected: step.fetched + asked });
-  let first = LOOKED_UP;
   for (const group of GROUPS.filter((one) => isAnyDue || one === "AGAIN")) {
-    const outcome = yield* askGroup(context, walk, group, first);
+    const outcome = yield* askGroup(context, walk, group);
     if (outcome === "OVER" || outcome === "PAUSED") return yield { ...NO_CHANGE, isLast: outcome === "OVER" };
-    // Of what is known as few as show whether anything can be read: what cannot is no longer known.
-    if (outcome === "REFUSED") first = fewestOf(context);
+    if (outcome === "REFUSED") walk.isAnswered = false;
   }
   yield { ...NO_CHANGE, isLast: true };
 }
@@ -101,16 +101,16 @@ async function* askGroup(
   context: RunContext,
   walk: Walk,
   group: (typeof GROUPS)[number],
-  first: number,
 ): AsyncGenerator<StepChange & { isLast: boolean }, Asking | "PAUSED"> {
   const { run, copy, clock, mustPause } = context;
   const meetings = group === "OF_MEETINGS" ? await nearestMeetings(copy, clock()) : [];
   const queue = () => ({ mark: walk.mark, now: clock(), ruleOfOne: walk.rule.holds, meetings });
   const turn = group === "AGAIN" ? await planTurn(copy, queue(), run.kind, await context.left("PARTICIPANTS")) : null;
-  for (let [most, atOnce] = [turn?.most ?? LOOKED_UP, first]; ; atOnce = LOOKED_UP) {
+  for (let most = turn?.most ?? LOOKED_UP; ; ) {
     if (mustPause()) return "PAUSED";
     const { api, carried } = await payerOf(context, group);
-    const size = Math.min(atOnce, most, carried);
+    // At first as few as show whether anything can be read: each costs, and what cannot is no longer known.
+    const size = Math.min(walk.isAnswered ? LOOKED_UP : fewestOf(context), most, carried);
     const deals =
       size > 0 ? await nextDeals(copy, group, { ...queue(), againBefore: turn?.before ?? walk.mark }, size) : [];
     if (deals.length === 0) break;
@@ -155,6 +155,7 @@ async function* askInParts(
     begin();
     for (let part = asked.shift(); part; part = asked.shift()) {
       const answers = await part;
+      walk.isAnswered ||= answers.known.length > 0;
       isHopeless = answers.known.length === 0 && (isHopeless || answers.failures.length >= fewest);
       if (isHopeless) lanes.isClosed = true;
       isRefused &&= answers.failures.every(({ error: { code } }) => code === "REFUSED" || code === "NOT_FOUND");
@@ -305,8 +306,10 @@ async function writeAnswers(
   const { tenantId, copyId, rows } = copy;
   const present = jsonRows(known.map(({ dealId, personIds }) => ({ dealId, personIds })));
   const ids = known.map(({ dealId }) => dealId);
-  const parameters = [tenantId, copyId, present, ids, mark, copy.hasMatchedDeals ? run.runId : null];
-  const [gone] = await rows<Forgotten>(FORGET, parameters, { removed: "number", known: "json" });
+  const parameters = [tenantId, copyId, present, ids, mark, copy.hasMatchedDeals];
+  const shape = { removed: "number", known: "json", isAwaited: "flag" } as const;
+  const [gone] = await rows<Forgotten>(FORGET, parameters, shape);
+  if (gone?.isAwaited) await rows(TELL_RUN, [tenantId, run.runId]);
   const added = await rows(ADD, [tenantId, copyId, present]);
   const now = new Map(known.map(({ dealId, personIds }) => [dealId, personIds]));
   const changes = participantChanges(gone?.known ?? [], ({ dealId }) => now.get(dealId) ?? []);
@@ -330,6 +333,8 @@ async function writeAnswers(
 interface Forgotten {
   removed: number;
   known: KnownParticipants[];
+  /** A matched deal was due. */
+  isAwaited: boolean;
 }
 
 const PRESENT = `SELECT r."dealId" AS deal_id, r."personIds" AS person_ids
@@ -338,8 +343,7 @@ const PRESENT = `SELECT r."dealId" AS deal_id, r."personIds" AS person_ids
 /**
  * The ids stand for themselves ($4) too: joined, a new copy without statistics was read whole for every batch; so it would be
  * where nobody has left, hence the one look before. No INSERT stands among these: a cluster would carry the results of the
- * parts over all its nodes, and fail while one is away. Whoever matches again hears of a matched deal that is due no more ($6),
- * for a meeting may be in doubt until then, and nobody may have come or left.
+ * parts over all its nodes, and fail while one is away; and it updates nothing by what is looked up one by one.
  */
 const FORGET = `
   WITH absent AS MATERIALIZED (
@@ -353,16 +357,17 @@ const FORGET = `
   ), known AS (
     UPDATE deal SET participants_due = false, participants_known = true, participants_once_known = true, participants_asked_at = $5
     WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = ANY ($4)
-  ), told AS (
-    UPDATE sync_run r SET written_beside = r.written_beside + 1
-    WHERE r.tenant_id = $1 AND r.id = $6 AND EXISTS (SELECT 1 FROM ${rowsOfEach("deal", "crm_id", "$4")} d
-      WHERE d.participants_due AND EXISTS (SELECT 1 FROM matched_record m
-        WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.entity = 'DEAL' AND m.crm_id = d.crm_id))
   ), mended AS (
     DELETE FROM data_gap
     WHERE tenant_id = $1 AND copy_id = $2 AND resource = 'DEAL_PARTICIPANTS' AND crm_id = ANY ($4)
   )
-  SELECT (SELECT count(*)::int FROM gone) AS removed, (${KNOWN_PARTICIPANTS("$4")}) AS known`;
+  SELECT (SELECT count(*)::int FROM gone) AS removed, (${KNOWN_PARTICIPANTS("$4")}) AS known,
+    $6::boolean AND EXISTS (SELECT 1 FROM ${rowsOfEach("deal", "crm_id", "$4")} d
+      WHERE d.participants_due AND EXISTS (SELECT 1 FROM matched_record m
+        WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.entity = 'DEAL' AND m.crm_id = d.crm_id)) AS "isAwaited"`;
+
+/** Whoever matches again hears of a matched deal that is due no more: a meeting may be in doubt until then, and nobody may have come or left. */
+const TELL_RUN = "UPDATE sync_run SET written_beside = written_beside + 1 WHERE tenant_id = $1 AND id = $2";
 
 const ADD = `
   INSERT INTO deal_participant (tenant_id, copy_id, deal_id, person_id)

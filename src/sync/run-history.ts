@@ -92,8 +92,12 @@ const TOTAL = Object.values(WEIGHTS).reduce((sum, weight) => sum + weight, 0);
 const RUNNING_AT_MOST = 0.95;
 const HALF_WAY_WITHOUT_TOTAL = 2_000;
 
-/** 0 to 1. It never falls while a run goes on, because what is fetched and what is done only grow. */
-export function progressOf(steps: readonly StepProgress[]): number {
+/**
+ * 0 to 1. It never falls while a run goes on, because what is fetched and what is done only grow. Most runs read not all lists, and some
+ * come to one more on their way: beside all of them, not those of the run, until it is done.
+ */
+export function progressOf(run: Pick<SyncRunRow, "state">, steps: readonly StepProgress[]): number {
+  if (run.state === "SUCCEEDED") return 1;
   const done = steps.reduce((sum, step) => sum + WEIGHTS[step.resource] * fractionOf(step), 0);
   return Math.min(1, done / TOTAL);
 }

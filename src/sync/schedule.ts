@@ -237,13 +237,13 @@ export class Schedule {
     const { database, clock, logger, intervalMs } = this.parts;
     const now = clock();
     const [since, soon] = [-UNCLAIMED_MS, UNCLAIMED_MS].map((ms) => new Date(now.getTime() + ms));
-    const takeOver = ({ tenantId, runId }: RunRef) => {
+    const takeOver = async ({ tenantId, runId }: RunRef) => {
+      await enqueueSync(database.tenant(tenantId), runId);
       logger.warn({ tenantId, runId }, "a run has lost its worker and is taken over");
-      return enqueueSync(database.tenant(tenantId), runId);
     };
-    const makeUpFor = ({ tenantId }: { tenantId: number }) => {
+    const makeUpFor = async ({ tenantId }: { tenantId: number }) => {
+      await this.due(tenantId);
       logger.warn({ tenantId }, "a scheduled sync was missed and is made up for");
-      return this.due(tenantId);
     };
     const tenants = (sql: string, parameters: readonly unknown[]) =>
       database.acrossTenants<{ tenantId: number }>(sql, parameters, { tenantId: "number" });

@@ -115,10 +115,10 @@ async function* readPages(context: RunContext, resource: ListResource, state: Li
 
 /**
  * The list itself is there for certain: what is not accepted, not found or gone (400, 404, 410) is the cursor. A right that
- * is missing (403) is missing for the whole list: beginning anew would pay for all pages before, run after run.
+ * is missing (401, 403) is missing for the whole list: beginning anew would pay for all pages before, run after run.
  */
 function isOfCursor(error: unknown): boolean {
-  if (!(error instanceof CrmError) || error.detail.status === 403) return false;
+  if (!(error instanceof CrmError) || error.detail.status === 401 || error.detail.status === 403) return false;
   return error.code === "REFUSED" || error.code === "NOT_FOUND";
 }
 

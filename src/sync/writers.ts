@@ -159,12 +159,12 @@ export const writePersons: Writer<crm.CrmPerson> = (page) => {
 
 /** Of a deal that a meeting is about later, our first mail is gone from the CRM by then: with each mail that moves the time. */
 const KEEP_FIRST_MAILS = `
-  WITH f AS MATERIALIZED (SELECT o.crm_id, min(ARRAY[r.at, r.id]) AS first FROM jsonb_to_recordset($3::jsonb) AS r (id bigint, at bigint)
+  WITH f AS MATERIALIZED (SELECT DISTINCT ON (o.crm_id) o.crm_id, to_timestamp(r.at / 1000.0) AS at, r.id FROM jsonb_to_recordset($3::jsonb) AS r (id bigint, at bigint)
     CROSS JOIN LATERAL (SELECT x.crm_id FROM ${rowsOf("deal", "person_id", "r.id")} x
       UNION SELECT x.deal_id FROM ${rowsOf("deal_participant", "person_id", "r.id")} x) h
     CROSS JOIN LATERAL ${rowsOf("deal", "crm_id", "h.crm_id")} o
-    WHERE o.status = 'open' AND o.first_mail_at IS NULL AND (${ms("o.add_time")} <= r.at) IS NOT FALSE GROUP BY o.crm_id)
-  UPDATE deal d SET first_mail_at = to_timestamp(f.first[1] / 1000.0), first_mail_person_id = f.first[2] FROM f
+    WHERE o.status = 'open' AND o.first_mail_at IS NULL AND (${ms("o.add_time")} <= r.at) IS NOT FALSE ORDER BY o.crm_id, r.at, r.id)
+  UPDATE deal d SET first_mail_at = f.at, first_mail_person_id = f.id FROM f
   WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = ANY (ARRAY (SELECT crm_id FROM f)) AND d.crm_id = f.crm_id`;
 
 /** Replaces the addresses of those persons that were changed by what they have now. */

@@ -209,7 +209,7 @@ test("however many have failed before, the others are asked", async () => {
   passDays(1);
   simulator.log.clear();
   await sync(as, "RECONCILE");
-  expect(asked().filter((id) => failing.includes(id)).length).toBeGreaterThanOrEqual(25);
+  expect(asked().filter((id) => failing.includes(id)).length).toBe(8);
   expect(asked()).toContain(swapped);
   // Seen red with a whole look-up: each run would have lost fifty that are known.
   simulator.control.fail({ match: PARTICIPANTS, with: { status: 403, body: {} } });
@@ -221,12 +221,13 @@ test("however many have failed before, the others are asked", async () => {
   simulator.control.clearFaults();
 });
 
-test("where no deal at all can be read the asking ends after one batch, and the run says what is missing", async () => {
+// Seen red: each run asked for 25 to 33.
+test("where no deal at all can be read the asking ends after a few, and the run says what is missing", async () => {
   simulator.control.fail({ match: PARTICIPANTS, with: { status: 403, body: { success: false, error: "Scope" } } });
   const as = { tenant: "forbidden" };
   await connect(service, simulator, as);
   expect(await syncEnds(service, as)).toMatchObject({ state: "SUCCEEDED" });
-  expect(asked().length).toBeLessThanOrEqual(50);
+  expect(asked().length).toBe(8);
   simulator.control.clearFaults();
   passDays(1);
   await sync(as);
@@ -266,7 +267,7 @@ describe("the rule of one", () => {
     await connectAs(as);
     const before = lonely(60);
     await sync(as);
-    expect(asked()).toEqual(expect.arrayContaining(before.slice(-30)));
+    expect(asked()).toEqual(expect.arrayContaining(before.slice(-8)));
     simulator.log.clear();
     const after = lonely(120);
     const run = await sync(as);

@@ -86,7 +86,7 @@ test("a run of the schedule reads what is due: users, pipelines and stages every
   const as = await connected();
   later(15 * MINUTE);
   await due(as);
-  expect(await syncEnds(service, as)).toMatchObject({ state: "SUCCEEDED" });
+  expect(await syncEnds(service, as)).toMatchObject({ state: "SUCCEEDED", progress: 1 });
   expect(asked()).toEqual([WHO, ...MAIN]);
   later(4 * HOUR);
   simulator.log.clear();

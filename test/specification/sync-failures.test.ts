@@ -81,13 +81,15 @@ test.each([
   ["garbage", { kind: "garbage" as const }, "CRM_ANSWER_UNREADABLE"],
   ["null", { kind: "null" as const }, "CRM_ANSWER_UNREADABLE"],
   ["a missing scope", { status: 403, body: '{"success":false,"error":"Scope and URL mismatch"}' }, "CRM_REFUSED"],
+  // Seen red: it ended the run, so that of the lists behind it none was read for as long as that lasted.
+  ["a refusal of even a renewed token", { status: 401, body: '{"success":false}' }, "CRM_REFUSED", 2],
 ])(
   "%s on a main list fails the run with its code after one request, and holds up no other list",
-  async (name, fault, code) => {
+  async (name, fault, code, requests = 1) => {
     const tenant = `failing ${name}`;
     const run = await syncWith(tenant, { match: "/api/v2/persons", with: fault });
     expect(run).toMatchObject({ state: "FAILED", error: { code, message: expect.stringMatching(/\.$/) } });
-    expect(simulator.log.of("GET", "/api/v2/persons")).toHaveLength(1);
+    expect(simulator.log.of("GET", "/api/v2/persons")).toHaveLength(requests);
     expect(run.steps.filter(({ state }) => state !== "SUCCEEDED").map(({ resource }) => resource)).toEqual(["PERSONS"]);
   },
 );

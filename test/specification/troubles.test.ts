@@ -74,3 +74,17 @@ test.each<[what: string, tenant: string, match: string, status: number, code: st
   expect(watching.results).toHaveLength(told + 1);
   await watching.end();
 });
+
+// Seen red: it was renewed for each list and each deal once more.
+test("a token that the CRM knows is renewed once in a run, however many addresses are refused to it", async () => {
+  const refused = { status: 401, body: { success: false } };
+  const end = simulator.control.fail({ match: /\/api\/v\d\/(?!users\/me)/, with: refused });
+  simulator.log.clear();
+  const as = { tenant: "refused everywhere" };
+  await connect(service, simulator, as);
+  expect(await syncEnds(service, as)).toMatchObject({ state: "FAILED", error: { code: "CRM_REFUSED" } });
+  const grants = simulator.log.of("POST", "/oauth/token").map(({ grantType }) => grantType);
+  expect(grants).toEqual(["authorization_code", "refresh_token"]);
+  expect(simulator.log.of("GET", "/api/v2/deals")).toHaveLength(1);
+  end();
+});

@@ -379,7 +379,7 @@ describe("The status of an answer decides before its body", () => {
     [200, "application/json", success, 1],
     [410, "application/json", success, "NOT_FOUND"],
     [404, "application/json", success, "NOT_FOUND"],
-    [401, "application/json", success, "UNAUTHORIZED"],
+    [401, "application/json", success, "REFUSED"],
     [402, "application/json", "", "ACCOUNT_CLOSED"],
     [403, "application/json", '{"success":false,"error":"Scope and URL mismatch"}', "REFUSED"],
     [403, html, "<html>Attention Required!</html>", "UNAVAILABLE"],

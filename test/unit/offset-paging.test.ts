@@ -5,10 +5,10 @@ import { participantRecord } from "../../src/crm/parsing/records";
 // Seen red: 500 of 1,600 notes were there, and the run had succeeded.
 
 const participant = { person_id: { value: 1 } };
-const page = (additional_data: unknown): CrmAnswer => ({
+const page = (additional_data: unknown, data: object = participant): CrmAnswer => ({
   status: 200,
   contentType: "application/json",
-  body: Buffer.from(JSON.stringify({ success: true, data: [participant], additional_data })),
+  body: Buffer.from(JSON.stringify({ success: true, data: [data], additional_data })),
   ...{ date: null, correlationId: "one", headerNames: [] },
   limit: { remaining: null, reset: null },
   day: { limit: null, remaining: null },
@@ -19,6 +19,8 @@ test.each([[null], [{ pagination: { start: 0, limit: 1 } }]])(
   async (beside) => {
     await expect(readOffsetPage(page(beside), 1, participantRecord)).rejects.toThrow("does not say whether");
     expect(await readOffsetPage(page(beside), 2, participantRecord)).toMatchObject({ next: null });
+    // Seen red: one that cannot be read made room.
+    await expect(readOffsetPage(page(beside, {}), 1, participantRecord)).rejects.toThrow("does not say whether");
   },
 );
 
