@@ -138,7 +138,7 @@ export async function move(
 
 /**
  * What the CRM said under the credential of `version` ends the authorization. It may come late: where the connection has
- * another credential or copy by now, nothing is changed. Pages in hand are waited for, and no later one is written.
+ * another credential or copy by now, nothing is changed; who is storing one is waited for. So are pages in hand, and no later one is written.
  * @returns whether the connection now needs re-authorization because of this
  */
 export async function moveToNeedsReauthorization(
@@ -149,6 +149,7 @@ export async function moveToNeedsReauthorization(
   now: Date,
 ): Promise<boolean> {
   const { tenantId, rows } = scope;
+  await rows("SELECT 1 FROM connection WHERE tenant_id = $1 FOR UPDATE", [tenantId]);
   const moved = await rows(
     `UPDATE connection c SET state = 'NEEDS_REAUTHORIZATION', state_changed_at = $3, reauthorization_reason = $4,
        next_sync_at = NULL, trouble_code = NULL, trouble_message = NULL, trouble_since = NULL, trouble_last_seen_at = NULL

@@ -85,8 +85,7 @@ export class Renewal {
       // The connection, the credential, then the attempt: the order in which disconnecting locks them.
       const locked = { where: { tenantId, copyId }, lock: { mode: "pessimistic_write" } } as const;
       const connection = await scope.typed((orm) => orm.findOne(ConnectionRow, locked));
-      const isPresent = await credentials.holds(scope, copyId, old.version);
-      const replaced = isPresent ? await credentials.replace(scope, copyId, old, grant, askedAt) : null;
+      const replaced = await credentials.replace(scope, copyId, old, grant, askedAt);
       if (replaced && connection?.reauthorizationReason === "RENEWAL_UNCONFIRMED") await this.#takeBack(scope);
       await endAttempt(scope, copyId, old.version);
       return replaced;

@@ -1,13 +1,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Fault } from "../../simulator";
 import { OAuthError } from "../../src/crm/oauth";
+import { inWork, limitWork } from "../../src/platform/work";
 import { withTransactions } from "../support/database";
 import {
   disconnect,
+  endLockSessions,
   lockRow,
   loseAuthorization,
   renewalDuringAuthorization,
   renewalInFlight,
+  renewalWithoutLock,
   waiting,
 } from "../support/renewal-encounters";
 import { NEEDS_REAUTHORIZATION, refusal, UNCONFIRMED, useRenewals, WORKS } from "../support/renewals";
@@ -18,15 +21,6 @@ const HOUR = 3_600_000;
 const MINUTE = 60_000;
 
 const on = useRenewals();
-
-/** As PostgreSQL does of a process that it does not reach any more. */
-async function endLockSessions(): Promise<void> {
-  const ended = await on.database.query(
-    `SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_database d ON d.oid = database
-     WHERE locktype = 'advisory' AND objsubid = 2 AND datname = current_database()`,
-  );
-  expect(ended).toHaveLength(1);
-}
 
 test.each<[what: string, answer: Fault | null, table: string, failure: string]>([
   ["a new pair", null, "credential", "ConnectionGoneError"],
@@ -59,16 +53,15 @@ test.each<[what: string, answer: Fault | null]>([
   const acme = await on.connected();
   on.later(HOUR);
   if (answer) on.fail(answer);
-  const overtaken = await startTokens(on.config, ({ credentials }) => ({
-    clock: on.clock,
-    credentials: Object.assign(Object.create(credentials), {
-      read: async (...of: Parameters<typeof credentials.read>) => {
-        const read = await credentials.read(...of);
-        await disconnect(on, acme);
-        return read;
-      },
-    }),
-  }));
+  const overtaken = await startTokens(on.config, ({ credentials }) => {
+    const read = credentials.read.bind(credentials);
+    const overtakenRead = async (...of: Parameters<typeof read>) => {
+      const found = await read(...of);
+      await disconnect(on, acme);
+      return found;
+    };
+    return { clock: on.clock, credentials: Object.assign(credentials, { read: overtakenRead }) };
+  });
   const renewal = overtaken.tokens.of(acme.tenantId, acme.copyId).current();
   await expect(renewal).rejects.toMatchObject({ name: "ConnectionGoneError" });
   await overtaken.close();
@@ -87,7 +80,7 @@ test("what a renewal that was killed then has left goes with the next connect", 
 test("a lock session that is ended from outside holds up no later renewal", async () => {
   const acme = await on.connected();
   const { renewal, end } = await renewalInFlight(on, acme);
-  await endLockSessions();
+  await endLockSessions(on);
   await sleep(50);
   end();
   const token = await renewal;
@@ -109,12 +102,7 @@ test("a pair that comes after a person has authorized anew is dropped, and its c
 // Seen red: it stayed, with a pair that works, until a person authorized again.
 test("a pair that comes after another process was refused the token that it has used up takes that back", async () => {
   const acme = await on.connected();
-  on.later(HOUR);
-  const end = on.simulator.control.fail({ match: "/oauth/token", times: 1, with: { kind: "hang" } });
-  const renewal = acme.source.current();
-  renewal.catch(() => undefined);
-  await on.isSent();
-  await endLockSessions();
+  const { renewal, end } = await renewalWithoutLock(on, acme);
   const other = await startTokens(on.config, () => ({ clock: on.clock }));
   on.fail(refusal(400, "invalid_grant"));
   await expect(other.tokens.of(acme.tenantId, acme.copyId).current()).rejects.toMatchObject(NEEDS_REAUTHORIZATION);
@@ -129,6 +117,27 @@ test("a pair that comes after another process was refused the token that it has 
     { code: "RENEWAL_UNCONFIRMED" },
     { code: "TAKEN_BACK" },
   ]);
+});
+
+// Seen red: whatever had ended it, the connection worked again.
+test("a pair that comes after the grant was withdrawn takes nothing back", async () => {
+  const acme = await on.connected();
+  const { renewal, end } = await renewalInFlight(on, acme);
+  await loseAuthorization(on, acme);
+  end();
+  await expect(renewal).rejects.toMatchObject(NEEDS_REAUTHORIZATION);
+  expect(await on.shown(acme)).toMatchObject({ state: "NEEDS_REAUTHORIZATION" });
+});
+
+// Seen red with: the pair thrown away, and the next need told that somebody has withdrawn the grant.
+test("what the CRM has granted is stored also where the caller's time is over by then", async () => {
+  const acme = await on.connected();
+  on.later(HOUR);
+  const token = await inWork({}, () => {
+    limitWork(() => on.asked() > 0);
+    return acme.source.current();
+  });
+  expect((await on.stored(acme)).accessToken.reveal()).toBe(token.reveal());
 });
 
 test("trouble that comes after a person has authorized anew is not of the new pair", async () => {

@@ -207,6 +207,14 @@ test.each<[what: string, before: Fault[], reason: object]>([
   expect(await on.shown(acme)).toEqual(expected);
 });
 
+test("a renewal that was begun with an earlier pair puts no doubt on the present one", async () => {
+  const acme = await on.connected();
+  await on.database.query("INSERT INTO renewal_attempt VALUES ($1, $2, 0, now())", [acme.tenantId, acme.copyId]);
+  on.simulator.control.revoke(on.userId);
+  await expect(on.api(acme.source).currentUser()).rejects.toMatchObject(NEEDS_REAUTHORIZATION);
+  expect(await on.shown(acme)).toEqual(REVOKED);
+});
+
 // Seen red: the stop took the doubt away, and an admin was told that somebody had withdrawn the access in the CRM.
 test("a stop between a lost renewal and the next one leaves the doubt", async () => {
   const acme = await on.connected();

@@ -2,7 +2,8 @@ import { decideRenewal } from "../../src/connections/renewal";
 import { outcomeOf, type TokenAnswer, type TokenFailure } from "../../src/crm/oauth";
 
 // Seen red with: invalid_grant under 500 or 403 counted as revocation; an error's word read from an HTML page; a 200
-// without a token taken for an outage without effect; an open attempt forgotten after a failure of another kind.
+// without a token taken for an outage without effect; an open attempt forgotten after a failure of another kind; a
+// token that no header holds; 303 and 410 left out of the wrong addresses.
 
 const JSON_TYPE = "application/json; charset=utf-8";
 const HTML_TYPE = "text/html; charset=utf-8";
@@ -136,13 +137,16 @@ test.each<[what: string, status: number, contentType: string, body: string, mean
   // Another address than the token endpoint's.
   ["301", 301, "", "", "MISCONFIGURED"],
   ["302", 302, "", "", "MISCONFIGURED"],
+  ["303", 303, "", "", "MISCONFIGURED"],
   ["307", 307, "", "", "MISCONFIGURED"],
   ["308", 308, "", "", "MISCONFIGURED"],
   ["404", 404, JSON_TYPE, '{"success":false,"error":"Not found"}', "MISCONFIGURED"],
   ["405", 405, JSON_TYPE, "", "MISCONFIGURED"],
+  ["410", 410, JSON_TYPE, "", "MISCONFIGURED"],
   ["415", 415, JSON_TYPE, "", "MISCONFIGURED"],
   // Not now.
   ["408", 408, "", "", "OUTAGE"],
+  ["408 with a mistake of ours", 408, JSON_TYPE, refusal("invalid_request", "No"), "OUTAGE"],
   ["425", 425, "", "", "OUTAGE"],
   ["429", 429, JSON_TYPE, '{"success":false,"error":"Rate limit exceeded"}', "OUTAGE"],
   // A proxy may say these after the CRM has done its part.
@@ -164,6 +168,8 @@ test.each<[what: string, status: number, contentType: string, body: string, mean
   ["an access token that is null", 200, JSON_TYPE, grant({ access_token: null }), "UNKNOWN"],
   ["an access token that is a number", 200, JSON_TYPE, grant({ access_token: 1 }), "UNKNOWN"],
   ["an empty refresh token", 200, JSON_TYPE, grant({ refresh_token: "" }), "UNKNOWN"],
+  ["an access token beyond any header", 200, JSON_TYPE, grant({ access_token: "x".repeat(16_001) }), "UNKNOWN"],
+  ["a refresh token beyond any header", 200, JSON_TYPE, grant({ refresh_token: "x".repeat(16_001) }), "UNKNOWN"],
   ["a refresh token that is a number", 200, JSON_TYPE, grant({ refresh_token: 1 }), "UNKNOWN"],
 ])("no token, %s (%i): the connection does as it does for its meaning", (_what, status, contentType, text, means) => {
   expect(outcomeOf({ status, contentType, body: Buffer.from(text) })).toEqual({ kind: means });
