@@ -179,7 +179,8 @@ export class FieldWriteResolver extends receiptResolver(() => FieldWrite) {
     const rows = await readReceipts(context.scope, FIELD, ids);
     const found = new Map(rows.map((row) => [row.id, row]));
     const writes = ids.flatMap((id) => found.get(id) ?? []);
-    const allWritten = writes.every(({ state }) => state === "WRITTEN");
+    // Of a person who is erased meanwhile there is nothing to report, and nothing is claimed.
+    const allWritten = writes.length === ids.length && writes.every(({ state }) => state === "WRITTEN");
     return Object.assign(new WriteFieldsReport(), { writes, allWritten });
   }
 }

@@ -99,8 +99,6 @@ export const notLookedAt = ({ code, message }: Refused<FieldListRefusal>): Write
 const unavailable = (message: string): WriteFailure => ({ code: "CRM_UNAVAILABLE", message });
 const unauthorized = (message: string): WriteFailure => ({ code: "NEEDS_REAUTHORIZATION", message });
 
-const isClientError = (status = 0) => status >= 400 && status < 500 && status !== 409;
-
 /**
  * Why a write certainly did not take place; null where it may have: no answer, an answer that cannot be read, or one
  * that says nothing of what was done.
@@ -130,10 +128,8 @@ export function certainFailureOf(error: unknown): WriteFailure | null {
 
 function refusalOf({ code, detail: { neverSent, status, crmCode } }: CrmError): WriteFailure | null {
   if (neverSent) return unavailable(explain("UNAVAILABLE", { what: "The CRM could not be reached.", todo: LATER }));
-  if (!isClientError(status)) return null;
-  if (crmCode?.endsWith("_DELETED")) return IN_THE_BIN;
-  if (code === "REFUSED" && status !== 403) return REJECTED;
-  return REFUSALS[code] ?? null;
+  const refusal = code === "REFUSED" && status !== 403 ? REJECTED : (REFUSALS[code] ?? null);
+  return refusal && crmCode?.endsWith("_DELETED") ? IN_THE_BIN : refusal;
 }
 
 /** What was rejected may be right, and its record out of sight: the list tells. A look that fails says nothing. */

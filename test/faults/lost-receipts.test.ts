@@ -170,11 +170,27 @@ test("where it cannot be asked for now whether receipts are missing, the note is
   expect(looks()).toHaveLength(1);
 }, 60_000);
 
+const doctor = async () => {
+  const environment = { ...environmentFor(simulator), DATABASE_URL: postgres.url.reveal() };
+  return (await examine(() => readConfig(environment))).map(lineOf).join("\n");
+};
+
+// Seen red: all was well, while no write was answered.
+test("doctor says that writes wait for a standby which is not there", async () => {
+  await query("ALTER SYSTEM SET synchronous_standby_names = 's1'");
+  await query("SELECT pg_reload_conf()");
+  try {
+    expect(await doctor()).toMatch(
+      /^fault +database: writes wait for a standby, and none is there {2}-> bring it back/m,
+    );
+  } finally {
+    await query("ALTER SYSTEM RESET synchronous_standby_names");
+    await query("SELECT pg_reload_conf()");
+  }
+  expect(await doctor()).toContain("database: it takes writes");
+}, 60_000);
+
 test("a server that does not say who it is counts as the one from before, and doctor says so", async () => {
-  const doctor = async () => {
-    const environment = { ...environmentFor(simulator), DATABASE_URL: postgres.url.reveal() };
-    return (await examine(() => readConfig(environment))).map(lineOf).join("\n");
-  };
   expect(await doctor()).not.toContain("that it is another one");
   await query("DELETE FROM crm_stop");
   await query("REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC");

@@ -3,7 +3,10 @@ import { CrmError, failureOfStatus } from "../../src/crm/errors";
 import { OAuthError } from "../../src/crm/oauth";
 import {
   certainFailureOf,
+  inSight,
+  isOfTheCrm,
   NotSentInTimeError,
+  outOfSight,
   pauseBefore,
   SETTLED_AFTER_MS,
   verdictOf,
@@ -40,6 +43,9 @@ describe("what the answer to a write says of it", () => {
 
   test.each([
     ["a record in the bin", answered(400, { crmCode: "ERR_DEAL_DELETED" }), "RECORD_NOT_FOUND"],
+    ["a fault beside the word for one", answered(500, { crmCode: "ERR_DEAL_DELETED" }), "UNKNOWN"],
+    ["a conflict beside it", answered(409, { crmCode: "ERR_DEAL_DELETED" }), "UNKNOWN"],
+    ["a time-out of the CRM beside it", answered(408, { crmCode: "ERR_DEAL_DELETED" }), "UNKNOWN"],
     ["no connection came about", new CrmError("UNAVAILABLE", "refused", { neverSent: true }), "CRM_UNAVAILABLE"],
     ["a reset or a time-out", new CrmError("UNAVAILABLE", "reset", { neverSent: false }), "UNKNOWN"],
     ["a success that cannot be read", new CrmError("UNREADABLE", "not JSON", { status: 201 }), "UNKNOWN"],
@@ -52,6 +58,31 @@ describe("what the answer to a write says of it", () => {
     ["disconnected meanwhile", new ConnectionGoneError("gone"), "NEEDS_REAUTHORIZATION"],
     ["a fault of our own", new TypeError("undefined is no function"), "UNKNOWN"],
   ])("%s", (_, error, code) => expect(codeOf(error)).toBe(code));
+});
+
+// Seen red: after a 429 the CRM was asked once more.
+test.each([
+  ["VALUE_REJECTED", 1, "RECORD_NOT_FOUND"],
+  ["RATE_LIMITED", 0, "RATE_LIMITED"],
+  ["FORBIDDEN", 0, "FORBIDDEN"],
+] as const)("behind %s the list is asked %i times whether it shows the record: %s", async (code, times, then) => {
+  let asked = 0;
+  const api = { isShown: async () => ++asked === 0 };
+  const failure = await inSight(api, { entity: "DEAL", id: 1 }, { code, message: "No." });
+  expect([asked, failure?.code]).toEqual([times, then]);
+});
+
+// Seen red with: any of these left out, whose look then failed its job; every refusal taken for a record out of sight.
+test("what a look-up meets in the CRM leaves it to the next one, and a record that is not shown proves nothing", () => {
+  const met = [
+    answered(503),
+    new OAuthError("OUTAGE", ""),
+    new NeedsReauthorizationError(""),
+    new ConnectionGoneError(""),
+  ];
+  expect([...met, new TypeError()].map(isOfTheCrm)).toEqual([true, true, true, true, false]);
+  expect(outOfSight(answered(404))).toBeNull();
+  expect(() => outOfSight(answered(403))).toThrow("an answer");
 });
 
 const SENT_AT = new Date("2026-11-20T12:00:00Z");
@@ -70,6 +101,7 @@ describe("what a look-up says of it", () => {
       "UNKNOWN",
     ],
     ["but for an hour, which no clock is off", { ...whole, begunAt: msLater(60 * 60_000), lookUps: 0 }, "ABSENT"],
+    ["and not a moment earlier", { ...whole, begunAt: msLater(60 * 60_000 - 1), lookUps: 0 }, "UNKNOWN"],
     ["not found on the pages that could be read", { ...whole, complete: false }, "UNKNOWN"],
   ])("%s", (_, look, verdict) => expect(verdictOf(SENT_AT, look)).toBe(verdict));
 
