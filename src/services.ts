@@ -4,6 +4,7 @@ import { ShownNotes } from "./briefing/notes";
 import { Boundaries } from "./briefing/quiet/boundaries";
 import { QuietSettings } from "./briefing/quiet/quiet-settings";
 import { judgeByPresentRules, Rejudging } from "./briefing/quiet/rejudging";
+import { SAY_RULES } from "./briefing/quiet/rules";
 import { hangingOn, judgeChanged } from "./briefing/quiet/stored-silence";
 import { Rematching } from "./briefing/rematch";
 import { Snoozing } from "./briefing/snoozing";
@@ -75,7 +76,7 @@ export function crmOf({ config, database, url, metrics, logger, clock }: Service
 /** The composition root: the only place that makes services and knows them all. */
 export function compose(parts: ServiceParts) {
   const { config, database, url, metrics, logger, clock } = parts;
-  const notifications = new Notifications(url, logger);
+  const notifications = new Notifications(url, logger, config.roles.has("worker") ? SAY_RULES : "");
   const crmStops = new CrmStops(database);
   notifications.subscribe(CRM_STOP_CHANGED, null, () => crmStops.forget());
   const crm = crmOf(parts, crmStops);

@@ -80,6 +80,8 @@ export class Notifications {
   constructor(
     private readonly url: Secret,
     private readonly logger: Logger,
+    /** SQL that a session says as it begins: what others may know for as long as it lives. */
+    private readonly says = "",
     /** So often the session is asked whether it is there, and so long it may take to say so. */
     private readonly patienceMs = SILENCE_MS,
   ) {}
@@ -100,7 +102,8 @@ export class Notifications {
     await client.connect();
     // One that does not listen would stay, and beside the next one tell everything twice.
     const cut = () => client.connection.stream.destroy();
-    await client.query(CHANNELS.map((channel) => `LISTEN ${channel}`).join("; ")).catch((error: unknown) => {
+    const listen = CHANNELS.map((channel) => `LISTEN ${channel}; `).join("");
+    await client.query(listen + this.says).catch((error: unknown) => {
       cut();
       throw error;
     });

@@ -178,13 +178,14 @@ export class Sessions {
     }
   }
 
-  /** A session is asked of the pool when it is this tenant's turn. @returns gives its place back */
+  /** A session is asked of the pool when it is this tenant's turn. What is nobody's is only read. @returns gives its place back */
   #turn(): Promise<() => void> {
-    const { signal } = this;
-    const use = signal ? "read" : workFields().operationId !== undefined ? "work" : "background";
-    const within = signal ?? (use === "work" ? AbortSignal.timeout(TURN_WITHIN_MS) : undefined);
-    return this.parts.turns.take(String(this.#reach.tenantId ?? ""), use, within).catch((cause: unknown) => {
-      throw signal ? deadline({ cause }) : new HeldUpError(TRY_AGAIN, { cause });
+    const { tenantId, role } = this.#reach;
+    const isBackground = !this.signal && workFields().operationId === undefined;
+    const use = isBackground ? "background" : this.signal || (tenantId === null && role === null) ? "read" : "work";
+    const within = this.signal ?? (isBackground ? undefined : AbortSignal.timeout(TURN_WITHIN_MS));
+    return this.parts.turns.take(String(tenantId ?? ""), use, within).catch((cause: unknown) => {
+      throw this.signal ? deadline({ cause }) : new HeldUpError(TRY_AGAIN, { cause });
     });
   }
 
@@ -204,9 +205,8 @@ export class Sessions {
   }
 
   /**
-   * An operation's next statement goes on in the session of the one before, which is set to its tenant already: the
-   * levels of a query follow each other within a turn of the event loop. Where none comes at once the session is given
-   * back, so that an operation which waits for something else holds none.
+   * An operation's next statement goes on in the session of the one before, which is set to its tenant already: the levels of a query follow each
+   * other within a turn of the event loop. Where none comes at once it is given back, so that an operation which waits for something else holds none.
    */
   async #giveBack(session: Session): Promise<void> {
     if (!this.signal || this.#kept || session.isTransactionActive) return session.release();

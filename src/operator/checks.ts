@@ -69,6 +69,8 @@ async function checkVersion(look: Look): Promise<Finding> {
 async function checkFitness(look: Look): Promise<Finding> {
   const unfit = await unfitBecause((sql) => look.rows(sql));
   if (unfit) return fault(`database: ${unfit.what}`, unfit.todo);
+  if ((await look.rows(NO_STANDBY)).length > 0)
+    return fault("database: writes wait for a standby, and none is there", STANDBY);
   try {
     await look.rows(`SET work_mem = '64kB'; ${BESIDE_MEMORY}; RESET work_mem`);
   } catch (error) {
@@ -79,6 +81,8 @@ async function checkFitness(look: Look): Promise<Finding> {
   return ok("database: it takes writes, in UTF8, and has room on its disk");
 }
 
+const NO_STANDBY = `SELECT WHERE current_setting('synchronous_standby_names') <> '' AND NOT EXISTS (SELECT FROM pg_stat_replication)`;
+const STANDBY = "bring it back, or set synchronous_standby_names to ''";
 /** What a session that can change nothing may still write: a file of some megabytes, for a moment. */
 const BESIDE_MEMORY = "SELECT count(*) FROM (SELECT n FROM generate_series(1, 200000) n ORDER BY -n) sorted";
 
@@ -329,7 +333,7 @@ async function checkConnections(look: Look): Promise<Finding[]> {
     const what = `connections: ${count} are in trouble, ${trouble}`;
     if (trouble === "SERVICE_MISCONFIGURED")
       return fault(what, "check CRM_CLIENT_ID, CRM_CLIENT_SECRET and CRM_AUTH_URL");
-    return warning(what, "docs/operations.md says what each means; connection { trouble { message } } has the words");
+    return warning(what, "Codes in docs/api.md says what each means; connection { trouble { message } } has the words");
   });
 }
 

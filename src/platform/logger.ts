@@ -29,8 +29,26 @@ export function createLogger(level: LogLevel, fd = 1): Logger {
       redact: { paths: censored, censor: "[secret]" },
       serializers: { err: errorFields },
     },
-    destination({ fd, sync: false, maxLength: MOST_UNWRITTEN_BYTES }),
+    outlasting(destination({ fd, sync: false, maxLength: MOST_UNWRITTEN_BYTES })),
   );
+}
+
+/**
+ * A log that takes nothing for now, as a file on a full disk, ends no process: what waits is written once it takes lines again.
+ * An exit does not wait for that: the library's own would try for ever, with all signals unheard.
+ */
+function outlasting(log: ReturnType<typeof destination>): typeof log {
+  let fails = false;
+  const leave = () => log.destroy();
+  log.on("error", () => {
+    if (!fails) process.prependListener("exit", leave);
+    fails = true;
+  });
+  log.on("write", () => {
+    if (fails) process.off("exit", leave);
+    fails = false;
+  });
+  return log;
 }
 
 /** At most once in so long: a library whose counterpart is away says so every few seconds. */

@@ -76,6 +76,9 @@ export type EventContext = OperationContext<Viewer>;
 /** The reads of an answer to a mutation are called off after this; the mutation itself had its own deadline. */
 const RENEWED_MS = 15_000;
 
+/** What is told by its id: a deal with an instant, or a UUID. A newer release may tell of it otherwise. */
+const TOLD_ID = /^(\d{1,15}:|[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$)/;
+
 /** @param shared what the subscriptions of a process share; null: this operation reads for itself */
 export function createOperationContext<Who extends Viewer>(
   actor: Who,
@@ -134,7 +137,7 @@ export function createOperationContext<Who extends Viewer>(
       const listen = (happened: (told: () => ReturnType<typeof read>) => void) =>
         services.notifications.subscribe(channel, tenantId, (id) => {
           shared?.forget(tenantId);
-          happened(id === null ? missed : () => read(renewed(), id));
+          happened(id !== null && TOLD_ID.test(id) ? () => read(renewed(), id) : missed);
         });
       return new EventStream(listen, ofUser);
     },

@@ -79,9 +79,9 @@ export class SyncRunResolver {
     return SYNC_RESOURCES.flatMap((resource) => found.filter((step) => step.resource === resource));
   }
 
-  @FieldResolver(() => Float, { description: "0 to 1, never falling within a run." })
-  async progress(@Root() { id }: SyncRunRow, @Ctx() { loaders }: EventContext): Promise<number> {
-    return progressOf(await loaders.steps.load(id));
+  @FieldResolver(() => Float, { description: "0 to 1, never falling within a run; 1 once it has succeeded." })
+  async progress(@Root() run: SyncRunRow, @Ctx() { loaders }: EventContext): Promise<number> {
+    return progressOf(run, await loaders.steps.load(run.id));
   }
 }
 

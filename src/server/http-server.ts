@@ -132,7 +132,7 @@ async function sentIn({ method, url, headers, body: sent, raw }: FastifyRequest)
   const asJson = { ...headers, "content-type": JSON_TYPE };
   const read = await parseRequestParams({ method, url, headers: asJson, body, raw, context: undefined }).catch(
     (error) => {
-      throw errorOf("BAD_REQUEST", `${messageOf(error)}.`);
+      throw errorOf("BAD_REQUEST", `${Array.isArray(sent) ? "Send one operation a request" : messageOf(error)}.`);
     },
   );
   if ("query" in read) return read;

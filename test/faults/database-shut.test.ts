@@ -129,18 +129,27 @@ test("sessions of a user who was dropped are no hindrance once the user is made 
   for (const tenant of news) expect((await recordMeeting(service, [], {}, { tenant })).id).toBeDefined();
 });
 
-// Seen red: told as what mends itself, and by `jobs_oldest_waiting_seconds` as too few workers.
-test("while nothing can be written somebody is told to act, though nobody asks for anything", async () => {
-  const said = program.output().length;
+// Seen red: told as what mends itself, and by `jobs_oldest_waiting_seconds` as too few workers; and every ten seconds that a run
+// is taken over, which was not.
+test("while nothing can be written somebody is told to act, though nobody asks for anything, and nothing is said to be done", async () => {
+  const from = program.output().length;
+  const said = (what: RegExp) => what.test(program.output().slice(from));
   await database.query(`ALTER ROLE ${USER} SET default_transaction_read_only = on`);
   await cut();
+  const takenOver = /a run has lost its worker and is taken over/;
   try {
-    const told = /^{"level":50.*"code":"25006".*a periodic task failed/m;
-    await until("it is told", async () => told.test(program.output().slice(said)));
+    await database.query(
+      "UPDATE sync_run SET state = 'QUEUED', finished_at = NULL, queued_at = now() - interval '1 hour' WHERE id = (SELECT min(id::text)::uuid FROM sync_run)",
+    );
+    await until("it is told", async () => said(/^{"level":50.*"code":"25006".*a periodic task failed/m));
+    await until("the run could not be taken over", async () => said(/"runId".*"code":"25006".*one of many failed/));
+    expect(said(takenOver)).toBe(false);
   } finally {
     await database.query(`ALTER ROLE ${USER} RESET default_transaction_read_only`);
     await cut();
   }
+  await until("it is", async () => said(takenOver));
+  expect(await syncEnds(service)).toMatchObject({ state: "SUCCEEDED" });
 });
 
 const doctor = async () => {

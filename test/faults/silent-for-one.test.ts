@@ -1,3 +1,5 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { Client } from "pg";
 import { writeNote } from "../support/notes";
 import { dataOf, noJobIsDue, recordMeeting, syncEnds, until } from "../support/stories";
 import { useCrm } from "../support/world";
@@ -40,3 +42,25 @@ test("lost notes of a tenant whose CRM is silent are looked for a few at a time,
   const left = "SELECT 1 FROM note_write WHERE state = 'UNKNOWN' AND look_ups = 0";
   await until("all have been looked for", async () => (await database.query(left)).length === 0);
 }, 150_000);
+
+// Seen red: an operation's look whether the calls are stopped waited behind them for ten seconds, and everybody's reads failed.
+test("tenants that cannot be made yet, as while no standby confirms it, hold up nobody else's reads", async () => {
+  const service = await world.startService({ roles: ["api"] });
+  const read = async () => dataOf(await service.ask("{ connection { state } }", {}, { tenant: "globex" }));
+  await read();
+  const holder = new Client({ connectionString: database.url.reveal() });
+  await holder.connect();
+  const tenants = Array.from({ length: 6 }, (_, index) => `held-${index}`);
+  await holder.query("BEGIN");
+  await holder.query("INSERT INTO tenant (external_id) SELECT unnest($1::text[])", [tenants]);
+  const waiting = tenants.map((tenant) => service.ask("{ connection { state } }", {}, { tenant }));
+  await until("they wait", async () => (await database.lockWaits()).length >= 4);
+  // What is known of a stop is read anew.
+  await sleep(1_200);
+  const askedAt = performance.now();
+  await read();
+  expect(performance.now() - askedAt).toBeLessThan(2_500);
+  await holder.query("ROLLBACK");
+  await Promise.all(waiting);
+  await holder.end();
+});

@@ -1,5 +1,7 @@
 import { tokenFor } from "../support/actors";
 import { post } from "../support/http";
+import { startProgram } from "../support/processes";
+import type { Said } from "../support/programs/full-log";
 import { useCrm } from "../support/world";
 
 // Planted and seen red: lines that are written before the work goes on; the process then stands still for ever.
@@ -9,6 +11,7 @@ const { world } = useCrm({ deals: 10 });
 /** More lines than the pipe between two processes holds. */
 const REQUESTS = 1_500;
 const AT_ONCE = 25;
+const ENDS_WITHIN_MS = 20_000;
 
 test("a log that nobody reads holds up no request, and is all there when it is read again", async () => {
   const { program, service } = await world.startProcess({ LOG_LEVEL: "debug" });
@@ -27,4 +30,17 @@ test("a log that nobody reads holds up no request, and is all there when it is r
   expect(await program.ended).toBe(0);
   const answered = program.output().match(/"operationName":"Number\d+"/g);
   expect(new Set(answered).size).toBe(REQUESTS);
+});
+
+/** No other kernel has a file that is always full. */
+const onLinux = process.platform === "linux" ? test : test.skip;
+
+// Seen red: the first line ended the process, whose exit then tried to write it for ever.
+onLinux("a log that takes nothing, as on a full disk, ends no process and holds up no exit", async () => {
+  const { ended, says, child } = startProgram("test/support/programs/full-log.js");
+  const late = setTimeout(() => child.kill("SIGKILL"), ENDS_WITHIN_MS);
+  const said: Said = "it has worked";
+  await says(new RegExp(said));
+  expect(await ended).toBe(3);
+  clearTimeout(late);
 });

@@ -1,4 +1,6 @@
 import { CrmHttp } from "../../src/crm/http";
+import { Database } from "../../src/database/database";
+import { NoteWrites } from "../../src/writeback/notes";
 import { rowsOfCopy } from "../support/dump";
 import { askedNote, posts, seller } from "../support/notes";
 import { completeConsent, connect, dataOf, recordMeeting, startConsent, syncEnds, until } from "../support/stories";
@@ -48,8 +50,8 @@ test("a meeting that is being matched while someone disconnects brings no row of
   expect(await rowsOfCopy(database, copyId)).toEqual({});
 });
 
-// Seen red: it was sent, up to a minute after the disconnect, as soon as a socket was free.
-test("a note that waits for a socket while someone disconnects is never sent, and says so", async () => {
+/** A note that waits while other calls have every socket, by a database that `isAway` can take away from its looks. */
+async function waitingNote(isAway = () => false) {
   await connect(service, simulator);
   await syncEnds(service);
   const { id } = await recordMeeting(service, [simulator.company.stories.singleDeal.email]);
@@ -63,11 +65,36 @@ test("a note that waits for a socket while someone disconnects is never sent, an
     http.send({ method: "GET", url: `${simulator.url}${me}`, headers: {} }),
   );
   await until("every socket is taken", async () => simulator.log.of("GET", me).length === inHand.length);
-  const waiting = writeback.notes.write(await seller(database), askedNote(id, "waits"));
+  const observe = <T>(text: string, run: () => Promise<T>) => {
+    if (text.includes("FROM connection") && isAway()) throw new Error("the database is away");
+    return run();
+  };
+  const notes = new NoteWrites({ ...writeback.parts, database: new Database(database.dataSource, { observe }) });
+  const writing = notes.write(await seller(database), askedNote(id, "waits"));
   await until("its receipt is there", async () => (await database.query("SELECT 1 FROM note_write")).length === 1);
+  return { writing, letGo, inHand };
+}
+
+// Seen red: one look that the database did not answer ended its wait, and what was never sent was UNKNOWN.
+test("a note that waits for a socket waits on while the database does not say whether it is connected", async () => {
+  let [isAway, looks] = [false, 0];
+  const { writing, letGo, inHand } = await waitingNote(() => isAway && ++looks > 0);
+  isAway = true;
+  await until("it was looked twice", async () => looks > 1);
+  isAway = false;
+  letGo();
+  await Promise.all(inHand);
+  expect(await writing).toMatchObject({ value: { state: "WRITTEN" } });
+  dataOf(await service.ask(DISCONNECT));
+  await database.query("DELETE FROM note_write");
+});
+
+// Seen red: it was sent, up to a minute after the disconnect, as soon as a socket was free.
+test("a note that waits for a socket while someone disconnects is never sent, and says so", async () => {
+  const { writing, letGo, inHand } = await waitingNote();
   dataOf(await service.ask(DISCONNECT));
   const late = setTimeout(letGo, 5_000);
-  expect(await waiting).toMatchObject({ value: { state: "FAILED", errorCode: "NEEDS_REAUTHORIZATION" } });
+  expect(await writing).toMatchObject({ value: { state: "FAILED", errorCode: "NEEDS_REAUTHORIZATION" } });
   clearTimeout(late);
   letGo();
   await Promise.all(inHand);

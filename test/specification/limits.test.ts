@@ -247,6 +247,9 @@ test("a body over the limit, one that is no JSON and a batch are refused with a 
     const answer = await post(body, json);
     expect([answer.status, JSON.parse(answer.body).errors[0].extensions.code]).toEqual([status, code]);
   }
+  // Seen red: "Missing query.", which sends whoever batches to look for what is there.
+  const batch = await post(`[${QUERY},${QUERY}]`, json);
+  expect(JSON.parse(batch.body).errors[0].message).toBe("Send one operation a request.");
 });
 
 test("without introspection the schema is not told", async () => {

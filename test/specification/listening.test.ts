@@ -20,7 +20,7 @@ beforeAll(async () => {
     () => port,
     async (asked) => (asked.includes("LISTEN") ? onListen(asked) : asked),
   );
-  notifications = new Notifications(gate.urlOf(database.url), pino({ level: "silent" }), PATIENCE_MS);
+  notifications = new Notifications(gate.urlOf(database.url), pino({ level: "silent" }), "", PATIENCE_MS);
   await notifications.start();
 }, 60_000);
 afterAll(async () => {

@@ -1,5 +1,6 @@
 import { createConnection } from "node:net";
 import { tokenFor } from "../support/actors";
+import { END_LISTENERS } from "../support/database";
 import { type Subscription, subscribe, subscribeBriefly } from "../support/sockets";
 import { addRunJobs, connect, dataOf, recordMeeting, syncAgain, syncEnds, until } from "../support/stories";
 import { useService } from "../support/world";
@@ -21,8 +22,6 @@ interface Status {
 const statesOf = ({ results }: Subscription<Status>) =>
   results.map(({ connectionStatusChanged }) => connectionStatusChanged.state);
 const watch = (tenant: string, at = other) => subscribe<Status>(at.url, STATUS, { as: { tenant, role: "member" } });
-const END_LISTENERS =
-  "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'crm-connection listener' AND datname = current_database()";
 const DISCONNECT = "mutation { disconnect { ... on DisconnectSuccess { connection { state } } } }";
 
 test("the present state comes first, then every change, from another process than the one that changes it", async () => {
@@ -122,6 +121,18 @@ test("who may have missed events is told so and hears what comes; a stop of the 
   for (const { results } of listening) expect(results).toMatchObject([[{ extensions: { code: "EVENTS_MISSED" } }]]);
   await recordMeeting(service, [simulator.company.stories.singleDeal.email]);
   await until("what comes is told", async () => listening.some(({ results }) => results.length > 1));
+  await Promise.all(listening.map((one) => one.end()));
+});
+
+// Seen red: a fault of our own, to each subscriber and in the log for somebody to act on; of a write nobody was told anything.
+test("an event that another release tells of in other words is one that was missed", async () => {
+  const listening = await listenTo(EVENTS);
+  await Promise.all(listening.map((one) => one.listens()));
+  const told = `${await database.tenantId("acme")} {"id":7}`;
+  for (const channel of ["meeting_matched", "silence_changed", "write_settled"])
+    await database.query("SELECT pg_notify($1, $2)", [channel, told]);
+  await until("each is told", async () => listening.every(({ results }) => results.length > 0));
+  for (const { results } of listening) expect(results).toMatchObject([[{ extensions: { code: "EVENTS_MISSED" } }]]);
   await Promise.all(listening.map((one) => one.end()));
 });
 

@@ -33,6 +33,10 @@ export interface LockWait {
 export const FILL_DISK = `CREATE FUNCTION fill() RETURNS trigger LANGUAGE plpgsql AS
   'BEGIN RAISE ''No space left on device'' USING ERRCODE = ''disk_full''; END'`;
 
+/** Ends the sessions by which the processes hear of changes: what happens until they are back is told to nobody. */
+export const END_LISTENERS =
+  "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'crm-connection listener' AND datname = current_database()";
+
 const LOCK_WAITS = `SELECT pid, unnest(pg_blocking_pids(pid)) AS by, query AS sql
   FROM pg_stat_activity WHERE datname = current_database()`;
 /** Of sessions with the coordinator, which themselves wait for a node's answer. */

@@ -68,13 +68,14 @@ export async function connect(service: Service, simulator: Simulator, as?: Actor
 
 export interface EndedRun {
   state: string;
+  progress: number;
   error: { code: string; message: string } | null;
   gaps: { resource: string; code: string; count: number }[];
   steps: Record<string, string | number>[];
 }
 
 const LAST_RUN = `{ connection { sync { current { id } last {
-  state error { code message } gaps { resource code count }
+  state progress error { code message } gaps { resource code count }
   steps { resource state requests fetched written unchanged removed rejected } } } } }`;
 
 /** Waits until no run is open. @returns the run that ended last */
