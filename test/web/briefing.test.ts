@@ -106,7 +106,7 @@ test("a note is looked at before it is written, arrives once, and leaves a recei
   await page
     .getByRole("textbox", { name: "Note" })
     .fill(
-      "We **agreed** on the price.\n\n- send the contract\n\n<img src=x onerror=alert(1)>\n\n" +
+      "# Agreed\n\n#### So far\n\nWe **agreed** on the price.\n\n- send the contract\n\n<img src=x onerror=alert(1)>\n\n" +
         "1. Price\n\nAs ![drawn](https://a.example/x.png), see [there](/deals/1).\n\n2. Contract",
     );
   await page.getByRole("button", { name: "Preview" }).click();
@@ -120,6 +120,8 @@ test("a note is looked at before it is written, arrives once, and leaves a recei
   // Seen red: the second point was sent as the first, the image was no link, and the link within the CRM was one.
   expect(made).toEqual(["Price ", "drawn https://a.example/x.png", "Contract "]);
   expect(await preview.locator("ol[start='2']").count()).toBe(1);
+  // Seen red: a second title of the page, as a screen reader has its headings, and one three levels below it.
+  expect(await preview.getByRole("heading", { level: 3 }).allTextContents()).toEqual(["Agreed", "So far"]);
   await screenshot(page, "briefing-note", card("Note to the CRM"));
   await page.getByRole("button", { name: "Write to the CRM" }).click();
   const note = card("Note to the CRM");

@@ -3,7 +3,7 @@ import { recordMeeting, syncAgain, until } from "../support/stories";
 import { useStarted } from "../support/world";
 import { findings } from "./support/browser";
 import { startConnected } from "./support/product";
-import { answerWith, failed, focusIsKept, noteForm } from "./support/steps";
+import { answerWith, failed, focusIsKept, listen, noteForm } from "./support/steps";
 
 const product = useStarted(startConnected);
 let meetingId = "";
@@ -143,13 +143,6 @@ test("the focus stays near when what had it goes", async () => {
   await until("the focus is near", () => page.evaluate<boolean>(near));
 });
 
-/** Notes what a screen reader is told to read out. */
-const LISTEN = `window.readOut = [];
-new MutationObserver((changes) => changes.forEach(({ target }) => {
-  const place = target.parentElement.closest("[aria-live], [role=alert], [role=status]");
-  if (place && place.ariaLive !== "off") readOut.push(target.data);
-})).observe(document.body, { subtree: true, characterData: true })`;
-
 // Seen red: "10 seconds ago", "20 seconds ago" and so on, of each receipt, and in a warning over whatever was being read.
 test("that time passes is not read out", async () => {
   const page = await product.signIn("admin");
@@ -159,7 +152,7 @@ test("that time passes is not read out", async () => {
   await text.fill("Agreed.");
   await write.click();
   await form.getByText("Written", { exact: true }).waitFor();
-  await page.evaluate(LISTEN);
+  await listen(page, { childList: false });
   await page.clock.runFor(5 * 60_000);
   await form.getByRole("listitem").getByText("5 minutes ago").waitFor();
   expect(await page.evaluate("readOut")).toEqual([]);

@@ -42,7 +42,7 @@ const SCREENS: [name: string, open: (page: Page) => Promise<void>][] = [
   [
     "settings",
     async (page) => {
-      await page.getByRole("link", { name: "CRM connection" }).click();
+      await page.getByRole("link", { name: "CRM connection", exact: true }).click();
       await page.getByText("Connected account").waitFor();
     },
   ],
@@ -141,4 +141,31 @@ test("a keyboard is enough: from the first screen to a written note, and out of 
   await page.keyboard.press("Escape");
   await page.getByRole("dialog").waitFor({ state: "detached" });
   expect(await page.evaluate("document.activeElement.textContent")).toBe("Disconnect …");
+});
+
+// Seen red: the first button had the focus at once, and a CRM was disconnected and a meeting erased that nobody was asked about.
+test("a key that is still held down as a question comes does not answer it", async () => {
+  const page = await product.signIn("admin");
+  const question = page.getByRole("dialog");
+  const held = async (button: string) => {
+    await page.getByRole("button", { name: button }).focus();
+    await page.keyboard.down("Enter");
+    await question.waitFor();
+    for (let again = 0; again < 3; again += 1) await page.keyboard.down("Enter");
+    await page.keyboard.up("Enter");
+  };
+  await held("Disconnect …");
+  await tabTo(page, "button", "Disconnect and delete the copy");
+  await page.keyboard.press("Escape");
+  await question.waitFor({ state: "detached" });
+  await page.getByRole("link", { name: "Meetings" }).click();
+  await held("Delete Intro call");
+  await page.keyboard.press("Escape");
+  await question.waitFor({ state: "detached" });
+  const { service } = product;
+  const asked = await service.ask("{ connection { state } meetings { nodes { title } } }");
+  expect(asked.data).toEqual({
+    connection: { state: "CONNECTED" },
+    meetings: { nodes: [{ title: "Walk through the proposal" }, { title: "Intro call" }] },
+  });
 });

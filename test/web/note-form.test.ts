@@ -173,6 +173,24 @@ test("a note that was refused after its first answer was lost keeps its key, als
   expect(writtenOn()).toEqual([expect.objectContaining({ content: expect.stringContaining("First words.") })]);
 });
 
+// Seen red: it was another key, under which the service looks for another note.
+test("a note whose receipt the service has lost is sent again with its own key", async () => {
+  await openMeeting("singleDeal");
+  const keys: unknown[] = [];
+  await page.route("**/graphql", (route) => {
+    if (!isOf(route, "mutation WriteNote")) return route.fallback();
+    keys.push(route.request().postDataJSON().variables.input.idempotencyKey);
+    const writeNote = { ...refusal, code: "NOT_CONNECTED", message: "Its receipt is gone." };
+    return keys.length === 1 ? route.fulfill({ json: { data: { writeNote } } }) : route.continue();
+  });
+  await text().fill("Agreed.");
+  await button().click();
+  await form().getByText("Its receipt is gone.").waitFor();
+  await button().click();
+  await isWritten();
+  expect(keys).toEqual([keys[0], keys[0]]);
+});
+
 describe("A lost answer", () => {
   test.each<[string, (route: Route) => Promise<unknown>]>([
     ["the connection is cut", worked((route) => route.abort("connectionreset"))],

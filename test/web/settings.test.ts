@@ -4,7 +4,7 @@ import { recordMeeting, syncAgain, syncEnds, until } from "../support/stories";
 import { useStarted } from "../support/world";
 import { findings, screenshot } from "./support/browser";
 import { startProduct } from "./support/product";
-import { answerWith, connectThroughConsent, disconnected, failed, state } from "./support/steps";
+import { answerWith, connectThroughConsent, disconnected, failed, listen, state } from "./support/steps";
 
 const product = useStarted(startProduct);
 afterEach(async () => {
@@ -282,6 +282,27 @@ test("after a connect the page says what comes next, and how many meetings are m
   await screenshot(page, "settings-next-steps", next);
   await database.query("UPDATE synced_copy SET rematch = NULL");
   await next.waitFor({ state: "detached" });
+});
+
+// Seen red: "Matching your meetings: 31 of 40", and over whatever was being read "Deal participants (13 records)", at each look.
+test("how far something has come is shown and not read out", async () => {
+  const { database, service } = product;
+  const page = await product.signIn("admin");
+  await connectThroughConsent(page);
+  await syncEnds(service);
+  await database.query("UPDATE deal SET participants_due = true, participants_known = false");
+  await database.query(`UPDATE synced_copy SET rematch = '{"done": 23, "total": 40}'`);
+  await page.reload();
+  await page.getByText("Matching your meetings: 23 of 40").last().waitFor();
+  const gap = page.getByRole("alert").filter({ hasText: "Some data is missing" });
+  const missing = async () => Number(/Deal participants \((\d+) records\)/.exec((await gap.textContent()) ?? "")?.[1]);
+  const all = await missing();
+  await listen(page, { childList: true });
+  await database.query("UPDATE deal SET participants_known = true WHERE crm_id % 2 = 0");
+  await database.query(`UPDATE synced_copy SET rematch = '{"done": 31, "total": 40}'`);
+  await page.getByText("Matching your meetings: 31 of 40").last().waitFor();
+  await until("fewer are missing", async () => (await missing()) < all);
+  expect(await page.evaluate("readOut")).toEqual([]);
 });
 
 test("an admin looks through runs, writes and security events; a member sees their own writes only", async () => {

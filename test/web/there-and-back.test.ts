@@ -55,7 +55,7 @@ test("who has read why the CRM was not connected may go anywhere, and comes back
   await page.getByRole("heading", { name: "The CRM was not connected" }).waitFor();
   await page.getByRole("link", { name: "Meetings" }).click();
   await page.getByRole("heading", { level: 1, name: "Meetings" }).waitFor();
-  await page.getByRole("link", { name: "CRM connection" }).click();
+  await page.getByRole("link", { name: "CRM connection", exact: true }).click();
   await connectThroughConsent(page);
   // Seen red: "The CRM was not connected", over "A CRM is connected already".
   await late.getByRole("button", { name: "Allow and Install" }).click();

@@ -105,7 +105,7 @@ test("a deal that is being snoozed or woken is shown as that, and a late refusal
 });
 
 test("a connection that is being ended cannot be kept any more", async () => {
-  await page.getByRole("link", { name: "CRM connection" }).click();
+  await page.getByRole("link", { name: "CRM connection", exact: true }).click();
   await page.getByRole("button", { name: "Disconnect …" }).click();
   const end = await holdBack("Disconnect");
   await button("Disconnect and delete the copy").click();

@@ -48,7 +48,7 @@ export function App({ redirect }: { redirect: Redirect | null }) {
             <QuietPage />
           </Route>
           <Route path="/quiet/settings">
-            <Suspense fallback={<Loading what="The settings" />}>
+            <Suspense fallback={<Loading what="The page of settings" />}>
               <SilencePage />
             </Suspense>
           </Route>

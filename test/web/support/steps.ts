@@ -103,3 +103,13 @@ export const answerWith = (page: Page, query: string, change: (answer: { data: n
     const response = await route.fetch();
     await route.fulfill({ response, json: change(await response.json()) });
   });
+
+/** Notes what a screen reader is told to read out: of texts that change, and of what is new where `childList` says so. */
+export const listen = (page: Page, { childList }: { childList: boolean }) =>
+  page.evaluate(`window.readOut = [];
+new MutationObserver((changes) => changes.forEach(({ type, target, addedNodes }) => {
+  for (const node of type === "childList" ? addedNodes : [target]) {
+    const place = (node.localName ? node : node.parentElement)?.closest("[aria-live], [role=alert], [role=status]");
+    if (place && place.ariaLive !== "off") readOut.push(node.textContent);
+  }
+})).observe(document.body, { subtree: true, characterData: true, childList: ${childList} })`);

@@ -87,10 +87,15 @@ const waitOf = (attempt: number, longest = LONGEST_WAIT_MS) =>
 
 function createSockets(tokens: Tokens, liveness: Liveness): SocketClient {
   let lost: ReturnType<typeof setTimeout> | undefined;
+  let authorization = "";
   const sockets = createSocketClient({
-    url: new URL("/graphql", window.location.href).href.replace(/^http/, "ws"),
-    // Without a token the service refuses the socket and it is tried again later; an exception here would end it for good.
-    connectionParams: async () => ({ authorization: `Bearer ${await tokens.get().catch(() => "")}` }),
+    // The service waits 3 s for the token of an open socket, so it is asked for before. An exception here would end it for good; without
+    // a token the service refuses the socket, and it is tried again later.
+    url: async () => {
+      authorization = `Bearer ${await tokens.get().catch(() => "")}`;
+      return new URL("/graphql", window.location.href).href.replace(/^http/, "ws");
+    },
+    connectionParams: () => ({ authorization }),
     keepAlive: KEEP_ALIVE_MS,
     retryAttempts: Number.POSITIVE_INFINITY,
     shouldRetry: () => true,

@@ -466,11 +466,11 @@ export type MeetingFilter = {
   to?: string | null | undefined;
   /** Any of these; leave it out for all. */
   status?: Array<MeetingMatchStatus> | null | undefined;
-  /** Whose meetings, by the owner's address in whatever spelling. */
+  /** Whose meetings, by the owner's address in whatever spelling; at most 320 characters. */
   ownerEmail?: string | null | undefined;
   /** Cancelled ones as well. */
   includeCancelled?: boolean | null | undefined;
-  /** Part of a title, or of an attendee's address or name, in whatever case. */
+  /** Part of a title, or of an attendee's address or name, in whatever case; 1 to 100 characters. */
   search?: string | null | undefined;
 };
 
@@ -487,9 +487,9 @@ export type QuietSettingsInput = {
   thresholds: Array<QuietThresholdInput>;
   /** Whether Saturdays and Sundays are not to count. */
   businessDays: boolean;
-  /** Kinds of activities, by the CRM's key of the kind, in which the buyer has a part. The CRM's own need not be named. */
+  /** Kinds of activities, by the CRM's key of the kind, in which the buyer has a part: at most 50 of 100 characters. The CRM's own need not be named. */
   twoWayActivityTypes: Array<string>;
-  /** IANA name; null: that of the user who authorized. */
+  /** IANA name of at most 100 characters; null: that of the user who authorized. */
   timeZone?: string | null | undefined;
   /** Of the settings that the change is based on: where others are stored by now, the save is refused (CHANGED_MEANWHILE), unless they are already as wished, as after a save that is sent again. null: saved whatever is stored. A preview ignores it. */
   version?: string | number | null | undefined;
@@ -521,7 +521,7 @@ export type ConnectInput = {
 export type FieldMappingInput = {
   /** Whose field. */
   entity: CrmEntity;
-  /** The key of a field that connection.fields calls writable. */
+  /** Of a field that connection.fields calls writable; 1 to 100 characters. */
   fieldKey: string;
 };
 
@@ -533,7 +533,7 @@ export type WriteNoteInput = {
   targetId?: string | number | null | undefined;
   /** Markdown. At most 60,000 characters. What has more than anybody writes of lines (5,000), links (2,000), marks or cells of a table (10,000), levels (40) or brackets left open is sent as typed, not formatted. */
   content: string;
-  /** Chosen by the client, one note's within the tenant, whoever writes: a UUID, or one with the user in it. The same key with the same input gives the same write, never a second note; another user's is shown to no member by `node` or `crmWrites`. Fields have keys of their own. */
+  /** 1 to 200 characters, chosen by the client, one note's within the tenant, whoever writes: a UUID, or one with the user in it. The same key with the same input gives the same write, never a second note; another user's is shown to no member by `node` or `crmWrites`. Fields have keys of their own. */
   idempotencyKey: string;
 };
 
@@ -543,7 +543,7 @@ export type WriteFieldsInput = {
   meetingId: string | number;
   /** 1 to 20, each record once. */
   values: Array<FieldValueInput>;
-  /** Chosen by the client, one call's within the tenant, whoever writes: a UUID, or one with the user in it. The same key with the same input gives the same report, and nothing is sent; another user's is shown to no member by `node` or `crmWrites`. Notes have keys of their own. */
+  /** 1 to 200 characters, chosen by the client, one call's within the tenant, whoever writes: a UUID, or one with the user in it. The same key with the same input gives the same report, and nothing is sent; another user's is shown to no member by `node` or `crmWrites`. Notes have keys of their own. */
   idempotencyKey: string;
 };
 
@@ -1083,7 +1083,7 @@ export type SettingsFragment = { version: string, businessDays: boolean, twoWayA
 export type SilenceQueryVariables = Exact<{ [key: string]: never; }>;
 
 
-export type SilenceQuery = { viewer: { role: Role }, connection: { id: string, state: ConnectionState, pipelines: Array<{ id: string, name: string, stages: Array<{ id: string, name: string }> }>, trouble: { code: TroubleCode, message: string, since: string } | null, sync: { lastSuccessAt: string | null, matching: { done: number, total: number } | null } }, quietSettings: { version: string, businessDays: boolean, twoWayActivityTypes: Array<string>, timeZone: string, timeZoneIsSet: boolean, thresholds: Array<{ scope: ThresholdScope, code: QuietReasonCode, days: number, pipeline: { id: string } | null, stage: { id: string } | null }>, rejudging: { done: number, total: number } | null } };
+export type SilenceQuery = { viewer: { role: Role }, connection: { id: string, state: ConnectionState, pipelines: Array<{ id: string, name: string, stages: Array<{ id: string, name: string }> }>, activityTypes: Array<{ key: string, count: number }>, trouble: { code: TroubleCode, message: string, since: string } | null, sync: { lastSuccessAt: string | null, matching: { done: number, total: number } | null } }, quietSettings: { version: string, businessDays: boolean, twoWayActivityTypes: Array<string>, timeZone: string, timeZoneIsSet: boolean, thresholds: Array<{ scope: ThresholdScope, code: QuietReasonCode, days: number, pipeline: { id: string } | null, stage: { id: string } | null }>, rejudging: { done: number, total: number } | null } };
 
 export type SilencePreviewQueryVariables = Exact<{
   input: QuietSettingsInput;
@@ -2110,6 +2110,10 @@ export const SilenceDocument = gql`
         id
         name
       }
+    }
+    activityTypes {
+      key
+      count
     }
   }
   quietSettings {

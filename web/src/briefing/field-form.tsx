@@ -12,6 +12,7 @@ import {
   editable,
   type Filled,
   filledOf,
+  mayChangeOf,
   missingOf,
   recordsOf,
   settled,
@@ -39,7 +40,7 @@ interface FieldFormProps {
 
 /** The nominated fields of the meeting's records, each with its result. */
 export function FieldForm(props: FieldFormProps) {
-  const { meetingId, slot, mappings, briefing, mayChange, writes: receipts, onChange } = props;
+  const { meetingId, slot, mappings, briefing, writes: receipts, onChange } = props;
   const id = useId();
   const draft = useDraft(slot);
   const filled = asFilled(draft.text);
@@ -59,10 +60,11 @@ export function FieldForm(props: FieldFormProps) {
   const options = useFieldOptions(shown);
   if (shown.length === 0) return null;
   const writable = shown.filter((mapping) => mayBeWritten(mapping) && options[mapping.entity].list !== null);
-  const values = valuesOf(writable, filled, briefing, mayChange);
+  const values = valuesOf(writable, filled, briefing, props.mayChange);
+  const mayChange = (entity: MappingFragment["entity"]) => mayChangeOf(entity, briefing, props.mayChange);
   const missing = (mapping: MappingFragment) => {
     const { entity, health } = mapping;
-    const lacking = missingOf(mapping, recordsOf(entity, briefing), filledOf(mapping, filled), mayChange);
+    const lacking = missingOf(mapping, recordsOf(entity, briefing), filledOf(mapping, filled), mayChange(entity));
     return lacking && health !== "MISSING_IN_CRM" ? { id: `${id}-${entity}`, text: lacking } : null;
   };
   const isStopped = writing?.is === "STOPPED";
@@ -83,7 +85,7 @@ export function FieldForm(props: FieldFormProps) {
           key={mapping.entity}
           mapping={mapping}
           records={recordsOf(mapping.entity, briefing)}
-          mayChange={mayChange}
+          mayChange={mayChange(mapping.entity)}
           filled={filledOf(mapping, filled)}
           options={options[mapping.entity]}
           missing={missing(mapping)}

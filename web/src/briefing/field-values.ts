@@ -21,6 +21,11 @@ export function recordsOf(entity: CrmEntity, { deal, persons, organizations }: B
   return (entity === "PERSON" ? persons : organizations).map(({ id, name }) => ({ id, name }));
 }
 
+/** Whether another record of a kind may come to be meant: as the match says it, or where a company may not be there yet. */
+export const mayChangeOf = (entity: CrmEntity, { asOf, gaps }: Briefing, mayChange: boolean): boolean =>
+  mayChange ||
+  (entity === "ORGANIZATION" && asOf === null && gaps.some(({ resource }) => resource === "ORGANIZATIONS"));
+
 /**
  * Which record is meant: the one that it was filled in for, while it belongs to the meeting; for none, the only one.
  * @param mayChange whether another one may come to be meant: then a person says it
@@ -48,7 +53,7 @@ export function valuesOf(
     const { entity, fieldType } = mapping;
     const kept = filledOf(mapping, filled);
     const value = valueFrom(fieldType, kept?.parts ?? []);
-    const target = targetOf(recordsOf(entity, briefing), kept, mayChange);
+    const target = targetOf(recordsOf(entity, briefing), kept, mayChangeOf(entity, briefing, mayChange));
     return value !== undefined && target && !kept?.writeId ? [{ entity, targetId: target.id, value }] : [];
   });
 }

@@ -10,6 +10,8 @@ export default function NotePreview({ content }: { content: string }) {
   return <>{childrenOf(markdown.parse(content, {}))}</>;
 }
 
+/** The page has headings of its own above a note: those within it come right below them, as in a note that was written. */
+const BELOW = /^h[1-6]$/;
 const ATTRIBUTES = new Set(["href", "title", "start"]);
 
 /** markdown-it gives a flat list: opening, content and closing tokens. */
@@ -44,5 +46,5 @@ function element(tag: string, token: Token, children: ReactNode[], key: number):
   if (tag === "") return createElement(Fragment, { key }, ...children);
   const attributes = Object.fromEntries((token.attrs ?? []).filter(([name]) => ATTRIBUTES.has(name)));
   const link = tag === "a" ? { target: "_blank", rel: "noreferrer" } : {};
-  return createElement(tag, { key, ...attributes, ...link }, ...children);
+  return createElement(BELOW.test(tag) ? "h3" : tag, { key, ...attributes, ...link }, ...children);
 }

@@ -40,10 +40,12 @@ export interface Sending {
 export type Outcome =
   | { is: "WRITTEN"; isMixed: boolean; note: SentNote; receipt: ReceiptFragment }
   | { is: "FAILED"; message: string }
-  | { is: "REFUSED"; message: string }
+  | { is: "REFUSED"; message: string; code: string }
   /** A person does not wait any longer: it may have been written. */
   | { is: "GIVEN_BACK" };
 
+/** So the service also says that a database that was restored has lost its receipt: under this key alone the note is found. */
+const RECEIPT_GONE = "NOT_CONNECTED";
 /** Longer than the CRM usually takes; a slower answer is looked up like one that was lost, which does no harm. */
 const ANSWER_WITHIN_MS = 20_000;
 /** Between a loss and the first look: what is on its way to the service may still arrive. Later ones are further apart. */
@@ -78,7 +80,7 @@ export function useSending(
   const take = ({ next, outcome }: Step, { note, isLost }: Sending) => {
     setSending(next);
     if (outcome) {
-      const isOpen = outcome.is === "REFUSED" && (isLost || note.isMixed);
+      const isOpen = outcome.is === "REFUSED" && (isLost || note.isMixed || outcome.code === RECEIPT_GONE);
       setOpenKey(isOpen ? note.key : null);
       if (outcome.is === "WRITTEN") dropWritten(slot, outcome.note);
       else if (!isOpen) dropNote(slot, note.key);
@@ -194,7 +196,7 @@ function afterAnswer({ writeNote }: WriteNoteMutation, sent: Sending, now: numbe
   // The service compares the input with that of the key: it is this text that was taken.
   if ("write" in writeNote)
     return afterWrite(writeNote.write, { ...sent, note: { ...sent.note, isMixed: false } }, now);
-  if (writeNote.code !== "IDEMPOTENCY_KEY_REUSED") return ends({ is: "REFUSED", message: writeNote.message });
+  if (writeNote.code !== "IDEMPOTENCY_KEY_REUSED") return ends({ ...writeNote, is: "REFUSED" });
   // What was sent with this key before has arrived after all. It is looked up, and this text was not written.
   return goesOn({ note: { ...sent.note, isMixed: true }, fate: "NOT_KNOWN", isLost: true });
 }

@@ -86,6 +86,22 @@ export function faultOfTypes(types: string): string | null {
   return name ? `“${name}” is a name: the CRM shows a type's key, such as site_visit, beside it.` : null;
 }
 
+/** The CRM's own kinds of which it is settled whether the buyer has a part in them. */
+const SETTLED = ["call", "meeting", "lunch", "task", "deadline"];
+
+/** The others, among which somebody chooses. */
+export const choosable = <Kind extends { key: string }>(seen: readonly Kind[]): Kind[] =>
+  seen.filter(({ key }) => !SETTLED.includes(key));
+
+/** The typed keys that none of the CRM's newest activities has: rare ones, or slips. */
+export const unseenTypes = (types: string, seen: readonly { key: string }[]): string[] =>
+  typesIn(types).filter((type) => !SETTLED.includes(type) && !seen.some(({ key }) => key === type));
+
+export const hasType = (types: string, type: string): boolean => typesIn(types).includes(type);
+
+export const withType = (types: string, type: string, wanted: boolean): string =>
+  [...typesIn(types).filter((other) => other !== type), ...(wanted ? [type] : [])].join(", ");
+
 const typesIn = (types: string): string[] =>
   types
     .split(",")

@@ -1,7 +1,9 @@
 import { useId } from "react";
+import type { SilenceQuery } from "../api/operations.generated";
 import { Choice } from "../ui/choice";
 import { Card } from "../ui/parts";
-import { type Draft, faultOfTypes } from "./draft";
+import { allOf, number } from "../ui/words";
+import { choosable, type Draft, faultOfTypes, hasType, unseenTypes, withType } from "./draft";
 
 interface RuleProps {
   draft: Draft;
@@ -41,12 +43,28 @@ export function Calendar({ draft: { businessDays, timeZone }, usersZone, onWish 
   );
 }
 
+interface TypesProps extends RuleProps {
+  /** The kinds of the CRM's newest activities. */
+  seen: SilenceQuery["connection"]["activityTypes"];
+}
+
 /** What counts as a word of the buyer's, beside calls, meetings and lunches. */
-export function ActivityTypes({ draft: { types }, onWish }: RuleProps) {
+export function ActivityTypes({ draft: { types }, seen, onWish }: TypesProps) {
   const id = useId();
   const fault = faultOfTypes(types);
+  const unseen = fault || seen.length === 0 ? [] : unseenTypes(types, seen);
   return (
     <Card title="Activities in which the buyer has a part">
+      {choosable(seen).map(({ key, count }) => (
+        <label key={key} className="row check">
+          <input
+            type="checkbox"
+            checked={hasType(types, key)}
+            onChange={({ target }) => onWish({ types: withType(types, key, target.checked) })}
+          />
+          {key} <span className="small muted">{number(count)} lately</span>
+        </label>
+      ))}
       <div className="field">
         <label htmlFor={id}>Keys of activity types in the CRM</label>
         <input
@@ -58,12 +76,14 @@ export function ActivityTypes({ draft: { types }, onWish }: RuleProps) {
           placeholder="demo, site_visit"
           onChange={({ target }) => onWish({ types: target.value })}
         />
-        <span id={`${id}-fault`} className="small fault" aria-live="polite">
+        <span id={`${id}-fault`} className={`small ${fault ? "fault" : "muted"}`} aria-live="polite">
           {fault}
+          {unseen.length > 0 &&
+            `None of the CRM's newest activities has the key ${allOf(unseen.map((type) => `“${type}”`))}.`}
         </span>
       </div>
       <p id={`${id}-hint`} className="small muted">
-        With commas between them. Calls, meetings and lunches count anyway; each other activity is our own word.
+        With commas between them. Calls, meetings and lunches count anyway; any other counts as contact by our side.
       </p>
     </Card>
   );

@@ -32,7 +32,7 @@ export function SilencePage() {
       />
       {error && <Problem error={error} again={reread} />}
       {shown && <Staleness connection={shown.connection} />}
-      {!shown && !error && <Loading what="The settings" />}
+      {!shown && !error && <Loading what="The page of settings" />}
       {shown && <Rejudging progress={shown.quietSettings.rejudging} />}
       {shown && <Form shown={shown} onSaved={reread} />}
     </div>
@@ -150,7 +150,7 @@ function Form({ shown, onSaved }: { shown: SilenceQuery; onSaved(): void }) {
           onChange={(lines) => wish({ lines })}
         />
         <Calendar draft={draft} usersZone={settings.timeZoneIsSet ? null : settings.timeZone} onWish={wish} />
-        <ActivityTypes draft={draft} onWish={wish} />
+        <ActivityTypes draft={draft} seen={connection.activityTypes} onWish={wish} />
       </fieldset>
       <aside ref={effect} className="stack" aria-label="What the change would do">
         {mayChange && (

@@ -11,7 +11,8 @@ export function Gaps({ gaps }: { gaps: readonly GapFragment[] }) {
         {gaps.map(({ resource, code, count, since, message, expectedBy }) => (
           <li key={`${resource} ${code}`}>
             <strong>{RESOURCE[resource]}</strong>
-            {count > 1 && ` (${counted(count, "record")})`}: {message}{" "}
+            {/* It changes with each run, for days: nobody is interrupted by that. */}
+            <span aria-live="off">{count > 1 && ` (${counted(count, "record")})`}</span>: {message}{" "}
             <span className="small muted">
               Since <When at={since} />
               {expectedBy && (
