@@ -117,7 +117,12 @@ async function main(): Promise<void> {
       const { quietSettings } = await ask<{ quietSettings: { rejudging: object | null } }>(service, token, REJUDGING);
       return quietSettings.rejudging === null;
     };
-    await ask(service, token, SAVE, NONE);
+    // The first settings judge all that was filled in.
+    for (const input of [ALL, NONE]) {
+      await ask(service, token, SAVE, input);
+      while (!(await isDone())) await sleep(LOOK_MS);
+    }
+    await withClient(databaseUrl, (client) => client.query("VACUUM ANALYZE"));
     let left = PAGES;
     const before = await pages(service, token, async () => left-- === 0);
     const preview = await timed(() => ask<object>(service, token, PREVIEW, ALL));

@@ -6,6 +6,9 @@ import { matchInWords, recordMeetings, recordPastMeetings } from "./meetings";
 import { type Parts, startParts } from "./parts";
 import { showSync } from "./sync-progress";
 
+const USAGE = `usage: npm run demo               it stays up, with the page, until Ctrl-C
+       npm run demo -- --once     the briefing alone, then it ends`;
+
 const say = (line = "") => process.stdout.write(`${line}\n`);
 
 async function show({ api, simulator, page }: Parts): Promise<void> {
@@ -39,7 +42,11 @@ function untilInterrupted(): Promise<void> {
 }
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { once: { type: "boolean", default: false } } });
+  const { values } = parseArgs({ options: { once: { type: "boolean", default: false }, help: { type: "boolean" } } });
+  if (values.help) {
+    say(USAGE);
+    return;
+  }
   say("CRM connection demo: a simulated CRM, a real PostgreSQL and the real service\n");
   const interrupted = untilInterrupted();
   const stops: (() => Promise<void> | void)[] = [];

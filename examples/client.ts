@@ -25,8 +25,15 @@ export class Client {
 
   constructor(private readonly options: ClientOptions) {
     let lost: ReturnType<typeof setTimeout> | undefined;
+    let authorization = "";
     this.#socket = createClient({
-      url: `${options.url.replace(/^http/, "ws")}/graphql`,
+      // The service waits 3 s for the token of an open socket, so it is asked for before. What throws here is never tried again; without
+      // a token the service closes, and that is.
+      url: async () => {
+        authorization = `Bearer ${await options.token().catch(() => "")}`;
+        return `${options.url.replace(/^http/, "ws")}/graphql`;
+      },
+      connectionParams: () => ({ authorization }),
       webSocketImpl: options.webSocketImpl,
       // By itself it gives up where nothing listens, as while the service is started anew, and waits twice as long each time.
       retryAttempts: Number.POSITIVE_INFINITY,
@@ -35,7 +42,6 @@ export class Client {
         new Promise((resolve) =>
           setTimeout(resolve, Math.min(LONGEST_WAIT_MS, 500 * 2 ** attempt) * (0.5 + Math.random())),
         ),
-      connectionParams: async () => ({ authorization: `Bearer ${await options.token()}` }),
       // A socket that a sleeping machine or a network has lost is told by nobody.
       keepAlive: PING_MS,
       on: {
@@ -58,13 +64,21 @@ export class Client {
     return dataOf<Data>((await answer.json()) as Answer<Data>);
   }
 
-  /** The state now and at each change; leaving the loop ends it. */
+  /**
+   * The state now and at each change; leaving the loop ends it. null where one could not be told, as in an outage: read anew what
+   * you show. The next one may come in seconds, so that this is no end.
+   * @throws where it cannot begin, or is turned away for good
+   */
   async *hear<Data, Variables extends Record<string, unknown>>(
     document: TypedQueryDocumentNode<Data, Variables>,
     variables: Variables,
-  ): AsyncGenerator<Data> {
-    const events = this.#socket.iterate<Data>({ query: print(document), variables });
-    for await (const event of events) yield dataOf<Data>(event);
+  ): AsyncGenerator<Data | null> {
+    try {
+      const events = this.#socket.iterate<Data>({ query: print(document), variables });
+      for await (const { data, errors } of events) yield errors ? null : (data ?? null);
+    } catch (thrown) {
+      throw errorOf(thrown);
+    }
   }
 
   close(): void {
@@ -72,8 +86,20 @@ export class Client {
   }
 }
 
-function dataOf<Data>({ data, errors }: Answer<Data>): Data {
-  if (errors?.[0]) throw new Error(`${errors[0].extensions?.code}: ${errors[0].message}`);
+/** graphql-ws throws a list of errors where the subscription is refused, and the event of the close where the socket is. */
+function errorOf(thrown: unknown): Error {
+  if (thrown instanceof Error) return thrown;
+  if (Array.isArray(thrown)) return errorIn(thrown) ?? new Error("refused without a reason");
+  const { code, reason } = thrown as { code: number; reason: string };
+  return new Error(`${code}: ${reason}`);
+}
+
+const errorIn = ([first]: Answer<unknown>["errors"] & object) =>
+  first && new Error(`${first.extensions?.code}: ${first.message}`);
+
+function dataOf<Data>({ data, errors = [] }: Answer<Data>): Data {
+  const error = errorIn(errors);
+  if (error) throw error;
   if (!data) throw new Error("an answer without data and errors");
   return data;
 }

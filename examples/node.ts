@@ -18,8 +18,9 @@ async function main([url, token, email]: string[]): Promise<void> {
   say(`${viewer.userId} is ${viewer.role}; ${connection.companyName ?? "no CRM"}: ${connection.state}`);
   if (email) await record(client, email);
   say(`${await countQuiet(client)} open deals are quiet`);
-  for await (const { connectionStatusChanged } of client.hear(StatusDocument, {})) {
-    say(`told: ${connectionStatusChanged.state}`);
+  for await (const told of client.hear(StatusDocument, {})) {
+    if (!told) continue;
+    say(`told: ${told.connectionStatusChanged.state}`);
     break;
   }
   client.close();

@@ -28,8 +28,8 @@ async function main(): Promise<void> {
   const client = new Client({ url: addressOf("service", "http://127.0.0.1:4000"), token });
   const { viewer, connection } = await client.ask(MeDocument, {});
   show("me", `${viewer.userId} is ${viewer.role}; ${connection.companyName ?? "no CRM"}`);
-  for await (const { connectionStatusChanged } of client.hear(StatusDocument, {})) {
-    show("state", connectionStatusChanged.state);
+  for await (const told of client.hear(StatusDocument, {})) {
+    show("state", told?.connectionStatusChanged.state ?? "not known now");
   }
 }
 

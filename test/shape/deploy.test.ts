@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse, parseAllDocuments } from "yaml";
+import { TROUBLE_CODES } from "../../src/entities/connection";
 import { SYNC_ERROR_CODES } from "../../src/entities/sync-run";
 import { COMMANDS } from "../../src/operator/commands";
 import { VARIABLES } from "../../src/platform/config";
@@ -189,4 +190,20 @@ test("the handbook's commands for compose need no process that may be down, and 
   const [, start = ""] = /\n## Start\n(.*?)\n## /s.exec(handbook) ?? [];
   expect(start.indexOf("main.js doctor")).toBeLessThan(start.indexOf("docker compose up"));
   expect(start).toContain("main.js doctor");
+});
+
+// Seen red: it is not read where the environment itself says "production", so all that was filled in was missing.
+test("the handbook's commands read the .env that it has filled in", () => {
+  const [, start = ""] = /\n## Start\n(.*?)\n## /s.exec(read("docs/operations.md")) ?? [];
+  expect(start).toContain("cp .env.example .env");
+  expect(start).toContain("npm run doctor && npm start");
+  expect(read(".env.example")).toContain("#NODE_ENV=production");
+  expect(start).not.toMatch(/NODE_ENV=\w+ (npm|node)/);
+});
+
+// Seen red: it named the handbook, which has few of them.
+test("where doctor sends who sees a connection in trouble each trouble is told", () => {
+  const [, document = ""] = /(docs\/\w+\.md) says what each means/.exec(read("src/operator/checks.ts")) ?? [];
+  const told = read(document);
+  expect(TROUBLE_CODES.filter((code) => !told.includes(`|\`${code}\`|`))).toEqual([]);
 });

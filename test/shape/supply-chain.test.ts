@@ -62,6 +62,13 @@ test("every package that is shipped runs on each Node that the service says it r
   expect(narrower).toEqual([]);
 });
 
+// Seen red: "20.19 or newer", which 22.12 and 24.10 are.
+test.each(["README.md", "CONTRIBUTING.md"])("%s names the oldest Node of each line that is served", (document) => {
+  const oldest = own.engines?.node?.match(/\d+\.\d+(?=\.0)/g) ?? [];
+  expect(oldest.length).toBeGreaterThan(1);
+  expect(readFileSync(document, "utf8")).toContain(`Node ${oldest.join(", ")} or newer`);
+});
+
 test("versions are exact, and what is fetched is what was locked", () => {
   const named = { ...own.dependencies, ...own.devDependencies };
   expect(Object.entries(named).filter(([, version]) => !/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version))).toEqual([]);

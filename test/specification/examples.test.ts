@@ -8,10 +8,12 @@ import WebSocket from "ws";
 import { Client } from "../../examples/client";
 import { freePort } from "../../src/database/embedded/programs";
 import { JWT_SECRET, tokenFor } from "../support/actors";
+import { END_LISTENERS } from "../support/database";
 import { startProgram } from "../support/processes";
+import { recordMeeting } from "../support/stories";
 import { useService } from "../support/world";
 
-const { simulator, service } = useService({ deals: 40, connected: ["acme"] });
+const { simulator, database, service } = useService({ deals: 40, connected: ["acme"] });
 
 type Watched = TypedQueryDocumentNode<object, Record<string, never>>;
 const WATCHED = parse("subscription { connectionStatusChanged { state } }") as Watched;
@@ -85,6 +87,41 @@ test("what the example hears goes on where a socket is lost without a word", asy
   expect(await heard.next()).toEqual(state);
   client.close();
   through.close();
+}, 40_000);
+
+// Seen red: the first that could not be told ended it for good, and a refusal was no Error: the example said "undefined".
+test("what the example hears goes on after what could not be told, and why it cannot begin is an error", async () => {
+  const client = new Client({ url: service.url, token: tokenFor, webSocketImpl: WebSocket });
+  const heard = client.hear(parse("subscription { meetingMatched { title } }") as Watched, {});
+  const missed = heard.next();
+  // On the same socket, so that the service listens for the other by then.
+  const state = client.hear(WATCHED, {});
+  await state.next();
+  await state.return(null);
+  await database.query(END_LISTENERS);
+  expect(await missed).toEqual({ done: false, value: null });
+  await recordMeeting(service, [simulator.company.stories.singleDeal.email], { title: "After it" });
+  expect(await heard.next()).toEqual({ done: false, value: { meetingMatched: { title: "After it" } } });
+
+  const refused = client.hear(parse("subscription { nothing }") as Watched, {}).next();
+  await expect(refused).rejects.toThrow(/^GRAPHQL_VALIDATION_FAILED: /);
+  client.close();
+});
+
+// Seen red: nothing was heard, and a token was asked for with each try.
+test("what the example hears begins where a token is slow to come, and after one that could not be had", async () => {
+  let asked = 0;
+  const token = async () => {
+    asked += 1;
+    await sleep(3_500);
+    if (asked === 1) throw new Error("the sign-in is away");
+    return tokenFor();
+  };
+  const client = new Client({ url: service.url, token, webSocketImpl: WebSocket });
+  const state = { done: false, value: { connectionStatusChanged: { state: "CONNECTED" } } };
+  expect(await client.hear(WATCHED, {}).next()).toEqual(state);
+  expect(asked).toBe(2);
+  client.close();
 }, 40_000);
 
 test("the demo that ends by itself shows a briefing, and no address or token of what is gone then", async () => {
