@@ -1,6 +1,7 @@
 import { pino } from "pino";
 import { resumeCrm, stopCrm } from "../../src/connections/crm-stops";
 import { Database } from "../../src/database/database";
+import { MINUTE_MS } from "../../src/platform/clock";
 import { useFieldStory } from "../support/field-story";
 import { heldIn, listPath, patches, recordPath, setMapping, writeFields } from "../support/fields";
 import { askedNote, seller } from "../support/notes";
@@ -117,10 +118,13 @@ test("a text that the CRM has cut is said to be not written neither by its answe
   await story.nominate("varchar");
 });
 
+const checkedAMinuteAgo = () =>
+  database.query("UPDATE field_mapping SET checked_at = $1", [new Date(Date.now() - MINUTE_MS)]);
+
 // Seen red: a list for each look, at ten times the price of the record.
 test("looks within a minute read the list of fields once", async () => {
   const ids = [await written("the one before"), await written("the one that is there")];
-  await database.query("UPDATE field_mapping SET checked_at = checked_at - interval '1 minute'");
+  await checkedAMinuteAgo();
   for (const id of ids) {
     await lookUp(id, 4);
   }
@@ -140,7 +144,7 @@ test("a value that the CRM rejects costs no list of fields that is under a minut
     return simulator.log.of("GET", listPath("DEAL")).length;
   };
   expect(await reject()).toBe(0);
-  await database.query("UPDATE field_mapping SET checked_at = checked_at - interval '1 minute'");
+  await checkedAMinuteAgo();
   expect([await reject(), await reject()]).toEqual([1, 1]);
 });
 

@@ -131,7 +131,7 @@ test("how far matching again has come is shown, and null when it is done", async
   // What was on its way is gone on with first, and then what the run brought that ended meanwhile.
   await until("it is over", async () => {
     const [copy] = await database.query<{ isOver: boolean }>(
-      `SELECT rematch IS NULL AND NOT EXISTS (SELECT 1 FROM sync_run r WHERE r.copy_id = c.id AND NOT r.rematched) AS "isOver"
+      `SELECT rematch IS NULL AND NOT EXISTS (SELECT 1 FROM sync_run r WHERE r.tenant_id = c.tenant_id AND r.copy_id = c.id AND NOT r.rematched) AS "isOver"
        FROM synced_copy c WHERE state = 'LIVE' AND tenant_id = $1`,
       [await database.tenantId("acme")],
     );

@@ -11,6 +11,7 @@ import {
   nextDeals,
   planTurn,
 } from "../../src/sync/participant-queue";
+import { onOneServer as test } from "../support/blocks";
 import { useDatabase } from "../support/world";
 
 const DEALS = 3_000;
