@@ -301,7 +301,7 @@ describe("A nominated field and the life of the connection", () => {
 describe("The health of a nominated field", () => {
   const anHourLater = ({ tenant }: { tenant?: string }) =>
     database.query(
-      `UPDATE field_mapping SET checked_at = checked_at - interval '1 hour', nominated_at = nominated_at - interval '1 hour'
+      `UPDATE field_mapping SET ${["checked_at", "nominated_at"].map((at) => `${at} = (${at} AT TIME ZONE 'UTC' - interval '1 hour') AT TIME ZONE 'UTC'`)}
        WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)`,
       [tenant],
     );

@@ -333,7 +333,8 @@ test.each([
     await holder.startTransaction();
     const large: Promise<unknown>[] = [];
     try {
-      await holder.query("SELECT 1 FROM meeting WHERE external_id = $1 FOR UPDATE", [`heavy-${inVariables}-held`]);
+      const held = [await database.tenantId("acme"), `heavy-${inVariables}-held`];
+      await holder.query("SELECT 1 FROM meeting WHERE tenant_id = $1 AND external_id = $2 FOR UPDATE", held);
       large.push(record("held", 120));
       await until("the first large one is held up", async () => (await database.lockWaits()).length > 0);
       large.push(...["b", "c"].map((name) => record(name, 120)));

@@ -13,6 +13,7 @@ import { readUnknown } from "../../src/sync/lists";
 import { nextDeals } from "../../src/sync/participant-queue";
 import { type ClaimedRun, extendLease } from "../../src/sync/runs";
 import { writeActivities, writeDeals, writePersons } from "../../src/sync/writers";
+import { onOneServer as test } from "../support/blocks";
 import { markRead } from "../support/copy";
 import { NOW } from "../support/quiet-facts";
 import { useDatabase } from "../support/world";
