@@ -122,7 +122,7 @@ export type RecordMeetingInput = {
   externalId: string;
   /** 1 to 500 characters. */
   title: string;
-  /** When it begins or began; from 1970 to 2200. */
+  /** When it begins or began; from 1970 to 2199. */
   startsAt: string;
   /** When it ends or ended; not before startsAt. */
   endsAt?: string | null | undefined;

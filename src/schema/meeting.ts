@@ -183,7 +183,7 @@ export class RecordMeetingInput {
   title!: string;
 
   @SensibleInstant()
-  @Field(() => Date, { description: "When it begins or began; from 1970 to 2200." })
+  @Field(() => Date, { description: "When it begins or began; from 1970 to 2199." })
   startsAt!: Date;
 
   @SensibleInstant()
@@ -196,7 +196,7 @@ export class RecordMeetingInput {
   @Field(() => String, { description: "The address of the seller who holds it; 1 to 320 characters." })
   ownerEmail!: string;
 
-  @ArrayMaxSize(MAX_ATTENDEES, { message: `must be at most ${MAX_ATTENDEES}` })
+  @ArrayMaxSize(MAX_ATTENDEES, { message: `must have at most ${MAX_ATTENDEES} entries` })
   @ValidateNested({ each: true })
   @Field(() => [AttendeeInput], { description: "At most 500; the owner may be among them." })
   attendees!: AttendeeInput[];

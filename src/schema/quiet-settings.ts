@@ -160,7 +160,7 @@ function typesFault(given: unknown): string | null {
 
 @InputType({ description: "All settings of silence; what is not said here is as if it had never been set." })
 export class QuietSettingsInput {
-  @ArrayMaxSize(MOST_THRESHOLDS, { message: `must be at most ${MOST_THRESHOLDS}` })
+  @ArrayMaxSize(MOST_THRESHOLDS, { message: `must have at most ${MOST_THRESHOLDS} entries` })
   @Checked("repeated", repeated)
   @ValidateNested({ each: true })
   @Field(() => [QuietThresholdInput], { description: "Each reason once for the same deals, 500 at most." })
@@ -169,7 +169,7 @@ export class QuietSettingsInput {
   @Field(() => Boolean, { description: "Whether Saturdays and Sundays are not to count." })
   businessDays!: boolean;
 
-  @ArrayMaxSize(MOST_TYPES, { message: `must be at most ${MOST_TYPES}` })
+  @ArrayMaxSize(MOST_TYPES, { message: `must have at most ${MOST_TYPES} entries` })
   @Checked("types", typesFault)
   @Field(() => [String], {
     description:

@@ -101,13 +101,13 @@ export const CurrencyCode = () =>
   Checked("currency", (value) => (/^[A-Z]{3}$/.test(asText(value)) ? null : "is not a code of three capital letters"));
 
 const EARLIEST = new Date("1970-01-01");
-const LATEST = new Date("2200-01-01");
+const LATEST = new Date("2199-12-31T23:59:59.999Z");
 
 /** A year with a wrong digit would otherwise be kept, and judged by. */
 export function SensibleInstant(): PropertyDecorator {
   const checks = [
     MinDate(EARLIEST, { message: "must not be before 1970" }),
-    MaxDate(LATEST, { message: "must not be after 2200" }),
+    MaxDate(LATEST, { message: "must be before 2200" }),
   ];
   return (target, property) => {
     for (const check of checks) check(target, property);

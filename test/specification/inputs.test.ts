@@ -25,7 +25,7 @@ const FAULTS: Record<string, [type: string, faults: [input: object, field: strin
     [
       [{ ...MEETING, title: "t".repeat(501) }, "title", "must have at most 500 characters"],
       [{ ...MEETING, externalId: "m-\ud83d" }, "externalId", "must not contain half a surrogate pair"],
-      [{ ...MEETING, startsAt: "2300-01-01T00:00:00Z" }, "startsAt", "must not be after 2200"],
+      [{ ...MEETING, startsAt: "2200-01-01T00:00:00Z" }, "startsAt", "must be before 2200"],
       [{ ...MEETING, endsAt: "2026-11-20T09:59:59Z" }, "endsAt", "must not be before startsAt"],
       [{ ...MEETING, ownerEmail: "anna" }, "ownerEmail", "is not an e-mail address"],
       [{ ...MEETING, attendees: [...MEETING.attendees, { email: " " }] }, "attendees.1.email", "must not be empty"],
@@ -71,7 +71,7 @@ const FAULTS: Record<string, [type: string, faults: [input: object, field: strin
       [
         { ...SETTINGS, thresholds: Array.from({ length: 501 }, (_, index) => ({ ...SILENCE, stageId: `${index}` })) },
         "thresholds",
-        "must be at most 500",
+        "must have at most 500 entries",
       ],
       [
         { ...SETTINGS, thresholds: [{ ...SILENCE, pipelineId: "x", stageId: "y" }] },
@@ -83,7 +83,7 @@ const FAULTS: Record<string, [type: string, faults: [input: object, field: strin
       [
         { ...SETTINGS, twoWayActivityTypes: Array.from({ length: 51 }, (_, index) => `kind-${index}`) },
         "twoWayActivityTypes",
-        "must be at most 50",
+        "must have at most 50 entries",
       ],
       ...["", "Mars/Olympus", "+02:00", "Europe/Berlin; DROP"].map((timeZone): [object, string, string] => [
         { ...SETTINGS, timeZone },
