@@ -36,7 +36,14 @@ function sharedRows() {
   return [...met].map(([code, { places, description }]) => row(code, places.join(", "), beginning(description)));
 }
 
-const errors = [...codes.ERROR_CODES].map(([code, [status, words]]) => row(code, status ?? "socket", words));
+/** The status of an answer; and that of one with nothing executed, where that is another. */
+function statusOf(code, executed) {
+  if (executed === null) return "socket";
+  const bare = codes.statusOf([{ extensions: { code } }]);
+  return bare === executed ? executed : `${executed}/${bare}`;
+}
+
+const errors = [...codes.ERROR_CODES].map(([code, [status, words]]) => row(code, statusOf(code, status), words));
 const refusals = valuesOf("RefusalCode").map(({ name, description }) => row(name, beginning(description)));
 const closes = [...codes.CLOSE_CODES].map(([code, words]) => row(code, words));
 
