@@ -12,7 +12,7 @@ export type MeetingMatchStatus =
   | 'NEEDS_CHOICE'
   /** No deal fits. */
   | 'NONE'
-  /** No CRM is connected, or its first sync is not done. */
+  /** No CRM is connected, or what could be meant is not read from it yet. */
   | 'PENDING';
 
 /** How quiet a deal has gone. Won and lost deals are ACTIVE. */
@@ -60,7 +60,7 @@ export type Role =
   | 'OWNER'
   /** May do everything that an owner may do here. */
   | 'ADMIN'
-  /** Reads, records meetings and writes notes and fields. */
+  /** Reads, records meetings, chooses and snoozes deals, writes notes and fields, asks for what changed. */
   | 'MEMBER';
 
 /** Why something was refused. */
@@ -103,7 +103,7 @@ export type RefusalCode =
   | 'DEAL_NOT_FOUND'
   /** The tenant has begun as many of these as it may; `retryAt` says when that changes. */
   | 'LIMIT_REACHED'
-  /** The record is not matched to this meeting; unknown and foreign ones are answered alike. */
+  /** The record is not matched to this meeting; an unknown or foreign target of a write is answered alike. */
   | 'TARGET_NOT_MATCHED'
   /** Several records could be meant, or none is certain; say which. */
   | 'NEEDS_CHOICE'

@@ -60,7 +60,7 @@ export class SyncRunResolver {
   }
 
   @Subscription(() => SyncRun, {
-    description: "The running or next run, as it goes, and its end.",
+    description: "The last run, whether it is under way or has ended; then each next one: as it goes, and its end.",
     subscribe: ({ context }: { context: EventContext }) =>
       context.changes(PROGRESS_CHANGED, (reads) => reads.once("latest run", () => readLatestRun(reads.scope))),
   })

@@ -178,7 +178,7 @@ export class ConnectStarted {
   expiresAt!: Date;
 }
 
-@ObjectType({ description: "Connected; the first sync is queued." })
+@ObjectType({ description: "Connected; a sync is queued, a first one or one that finds what is gone." })
 export class ConnectSuccess {
   @Field(() => Connection, { description: "As it now stands." })
   connection!: Connection;

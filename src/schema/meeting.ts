@@ -13,7 +13,7 @@ import { apiEnum, Node, ObjectType } from "./base";
 import { HoldsAddress, NotBefore, resultOf, SensibleInstant, Text, WellFormed } from "./refusal";
 
 export const AttendeeSideEnum = apiEnum<AttendeeSide>("AttendeeSide", "Whose side an attendee is on.", {
-  SELLER: "One of our own: the same domain as the owner's, or a user of the CRM.",
+  SELLER: "One of our own: the same company domain as the owner's, or a user of the CRM.",
   BUYER: "From the customer's side.",
   IGNORED: "Nobody to match: a room, a robot or no usable address.",
 });
@@ -25,7 +25,7 @@ export const MatchStatusEnum = apiEnum<MatchStatus>(
     MATCHED: "One record is meant.",
     AMBIGUOUS: "Several could be meant, and nothing decides.",
     NONE: "No record fits.",
-    PENDING: "No CRM is connected, or its first sync is not done.",
+    PENDING: "No CRM is connected, or what could be meant is not read from it yet.",
   },
 );
 
@@ -36,7 +36,7 @@ export const MeetingMatchStatusEnum = apiEnum<MeetingMatchStatus>(
     MATCHED: "One deal is meant, or was chosen.",
     NEEDS_CHOICE: "Deals could be meant and none is certain; `chooseDeal` settles it.",
     NONE: "No deal fits.",
-    PENDING: "No CRM is connected, or its first sync is not done.",
+    PENDING: "No CRM is connected, or what could be meant is not read from it yet.",
   },
 );
 
@@ -150,7 +150,7 @@ export class MeetingMatch {
   @Field(() => Date, { description: "When it was last decided." })
   matchedAt!: Date;
 
-  @Field(() => Boolean, { description: "Others may come to be meant. Till then a write is to name its target." })
+  @Field(() => Boolean, { description: "Others may come to be meant; a write is to name its target meanwhile." })
   mayChange!: boolean;
 
   meetingId!: string;

@@ -173,7 +173,7 @@ export class QuietSettingsInput {
   @Checked("types", typesFault)
   @Field(() => [String], {
     description:
-      "Kinds of activities, by the CRM's key of the kind, in which the buyer has a part: at most 50 of 100 characters. The CRM's own need not be named.",
+      "Kinds of activities, by the CRM's key of the kind, in which the buyer has a part: at most 50 of 100 characters. The CRM's call, meeting and lunch need not be named; its task and deadline cannot be.",
   })
   twoWayActivityTypes!: string[];
 

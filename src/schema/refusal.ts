@@ -24,7 +24,8 @@ const REFUSALS = {
   MEETING_NOT_FOUND: "The tenant has recorded no such meeting.",
   DEAL_NOT_FOUND: "No deal that the tenant may read; unknown, foreign and unmatched ones are answered alike.",
   LIMIT_REACHED: "The tenant has begun as many of these as it may; `retryAt` says when that changes.",
-  TARGET_NOT_MATCHED: "The record is not matched to this meeting; unknown and foreign ones are answered alike.",
+  TARGET_NOT_MATCHED:
+    "The record is not matched to this meeting; an unknown or foreign target of a write is answered alike.",
   NEEDS_CHOICE: "Several records could be meant, or none is certain; say which.",
   CHANGED_MEANWHILE: "Others have saved meanwhile; nothing was saved. Read anew what this is based on.",
   CONTENT_TOO_LONG: "The text is longer than what can be written.",
@@ -49,7 +50,7 @@ export class Refusal {
 
   @Field(() => DateTimeScalar, {
     nullable: true,
-    description: "From when on it may be tried again; null where time changes nothing.",
+    description: "From when on it may be tried again; null where that is not known, or time changes nothing.",
   })
   retryAt!: Date | null;
 }

@@ -8,7 +8,7 @@ export const SyncKindEnum = apiEnum<SyncKind>(
   "What a run reads: everything, what changed, or everything in order to find what is gone.",
   {
     FULL: "Everything; each first run is one. A later one does what RECONCILE does.",
-    INCREMENTAL: "What has changed since the last successful run.",
+    INCREMENTAL: "What has changed since each list was last read to its end.",
     RECONCILE: "Everything, so that what is gone from the CRM goes from the copy.",
   },
 );
@@ -144,7 +144,7 @@ export class SyncRun extends Node {
   finishedAt!: Date | null;
 
   @Field(() => [DataGap], {
-    description: "What is missing although the run succeeded: participants of some deals, stages, pipelines.",
+    description: "What the synced copy lacked when the run succeeded or failed; empty before, and of a cancelled one.",
   })
   gaps!: DataGap[];
 

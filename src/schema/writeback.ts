@@ -134,7 +134,7 @@ export class WriteNoteInput {
   @NotBlank()
   @Field(() => String, {
     description:
-      "Markdown. At most 60,000 characters. What has more than anybody writes of lines (5,000), links (2,000), marks or cells of a table (10,000), levels (40) or brackets left open is sent as typed, not formatted.",
+      "Markdown. At most 60,000 characters, and 100,000 bytes as HTML. What has more than anybody writes of lines (5,000), links (2,000), marks or cells of a table (10,000), levels (40) or brackets left open is sent as typed, not formatted.",
   })
   content!: string;
 

@@ -9,7 +9,7 @@ import { gql } from '@urql/core';
 export type SyncKind =
   /** Everything; each first run is one. A later one does what RECONCILE does. */
   | 'FULL'
-  /** What has changed since the last successful run. */
+  /** What has changed since each list was last read to its end. */
   | 'INCREMENTAL'
   /** Everything, so that what is gone from the CRM goes from the copy. */
   | 'RECONCILE';
@@ -88,7 +88,7 @@ export type SyncErrorCode =
 
 /** Whose side an attendee is on. */
 export type AttendeeSide =
-  /** One of our own: the same domain as the owner's, or a user of the CRM. */
+  /** One of our own: the same company domain as the owner's, or a user of the CRM. */
   | 'SELLER'
   /** From the customer's side. */
   | 'BUYER'
@@ -103,7 +103,7 @@ export type MatchStatus =
   | 'AMBIGUOUS'
   /** No record fits. */
   | 'NONE'
-  /** No CRM is connected, or its first sync is not done. */
+  /** No CRM is connected, or what could be meant is not read from it yet. */
   | 'PENDING';
 
 /** Whether a meeting's deal is known. */
@@ -114,7 +114,7 @@ export type MeetingMatchStatus =
   | 'NEEDS_CHOICE'
   /** No deal fits. */
   | 'NONE'
-  /** No CRM is connected, or its first sync is not done. */
+  /** No CRM is connected, or what could be meant is not read from it yet. */
   | 'PENDING';
 
 /** What decides which deal a meeting is about, in this order. */
@@ -373,7 +373,7 @@ export type Role =
   | 'OWNER'
   /** May do everything that an owner may do here. */
   | 'ADMIN'
-  /** Reads, records meetings and writes notes and fields. */
+  /** Reads, records meetings, chooses and snoozes deals, writes notes and fields, asks for what changed. */
   | 'MEMBER';
 
 /** Why something was refused. */
@@ -416,7 +416,7 @@ export type RefusalCode =
   | 'DEAL_NOT_FOUND'
   /** The tenant has begun as many of these as it may; `retryAt` says when that changes. */
   | 'LIMIT_REACHED'
-  /** The record is not matched to this meeting; unknown and foreign ones are answered alike. */
+  /** The record is not matched to this meeting; an unknown or foreign target of a write is answered alike. */
   | 'TARGET_NOT_MATCHED'
   /** Several records could be meant, or none is certain; say which. */
   | 'NEEDS_CHOICE'
@@ -487,7 +487,7 @@ export type QuietSettingsInput = {
   thresholds: Array<QuietThresholdInput>;
   /** Whether Saturdays and Sundays are not to count. */
   businessDays: boolean;
-  /** Kinds of activities, by the CRM's key of the kind, in which the buyer has a part: at most 50 of 100 characters. The CRM's own need not be named. */
+  /** Kinds of activities, by the CRM's key of the kind, in which the buyer has a part: at most 50 of 100 characters. The CRM's call, meeting and lunch need not be named; its task and deadline cannot be. */
   twoWayActivityTypes: Array<string>;
   /** IANA name of at most 100 characters; null: that of the user who authorized. */
   timeZone?: string | null | undefined;
@@ -531,7 +531,7 @@ export type WriteNoteInput = {
   meetingId: string | number;
   /** A deal, person or organization certainly matched to the meeting; absent: the meeting's deal, or its only person where no deal could be meant; while the CRM's persons or deals are read for the first time, a chosen deal alone. */
   targetId?: string | number | null | undefined;
-  /** Markdown. At most 60,000 characters. What has more than anybody writes of lines (5,000), links (2,000), marks or cells of a table (10,000), levels (40) or brackets left open is sent as typed, not formatted. */
+  /** Markdown. At most 60,000 characters, and 100,000 bytes as HTML. What has more than anybody writes of lines (5,000), links (2,000), marks or cells of a table (10,000), levels (40) or brackets left open is sent as typed, not formatted. */
   content: string;
   /** 1 to 200 characters, chosen by the client, one note's within the tenant, whoever writes: a UUID, or one with the user in it. The same key with the same input gives the same write, never a second note; another user's is shown to no member by `node` or `crmWrites`. Fields have keys of their own. */
   idempotencyKey: string;
