@@ -105,10 +105,11 @@ test("a change while the listening session is down is seen after it is back", as
 });
 
 const EVENTS = ["meetingMatched { id }", "silenceChanged { id }", "writeSettled { __typename }"];
+const STATES = ["connectionStatusChanged { id state }", "syncProgressed { id state }"];
 const listenTo = (fields: readonly string[]) =>
   Promise.all(fields.map((field) => subscribe<unknown>(other.url, `subscription { ${field} }`)));
 
-test("who may have missed events is told so and hears what comes; a stop of the calls misses none", async () => {
+test("who may have missed events is told so and hears what comes, states come again; a stop of the calls misses none", async () => {
   await connect(service, simulator, {});
   await syncEnds(service, {});
   const listening = await listenTo(EVENTS);
@@ -116,12 +117,16 @@ test("who may have missed events is told so and hears what comes; a stop of the 
   await database.query("SELECT pg_notify('crm_stop_changed', '')");
   await Promise.all(listening.map((one) => one.listens()));
   for (const { results } of listening) expect(results).toEqual([]);
+  const states = await listenTo(STATES);
+  await until("the present state of each comes", async () => states.every(({ results }) => results.length === 1));
   await database.query(END_LISTENERS);
   await until("each is told", async () => listening.every(({ results }) => results.length > 0));
   for (const { results } of listening) expect(results).toMatchObject([[{ extensions: { code: "EVENTS_MISSED" } }]]);
+  await until("each state comes again", async () => states.every(({ results }) => results.length > 1));
+  for (const { results } of states) expect(results).toEqual(results.map(() => results[0]));
   await recordMeeting(service, [simulator.company.stories.singleDeal.email]);
   await until("what comes is told", async () => listening.some(({ results }) => results.length > 1));
-  await Promise.all(listening.map((one) => one.end()));
+  await Promise.all([...listening, ...states].map((one) => one.end()));
 });
 
 // Seen red: a fault of our own, to each subscriber and in the log for somebody to act on; of a write nobody was told anything.
