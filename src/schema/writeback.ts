@@ -107,7 +107,7 @@ export const CrmWriteConnection = connectionOf("CrmWrite", () => CrmWrite, "Writ
 export class CrmWritesArgs extends PageArgs {
   @Field(() => ID, {
     nullable: true,
-    description: "Only those for one meeting; nothing for one that this tenant has not.",
+    description: "Only those for one meeting, also where that was deleted; nothing for one that this tenant never had.",
   })
   meetingId?: string | null;
 
