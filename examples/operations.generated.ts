@@ -60,7 +60,7 @@ export type Role =
   | 'OWNER'
   /** May do everything that an owner may do here. */
   | 'ADMIN'
-  /** Reads, records meetings, chooses and snoozes deals, writes notes and fields, asks for what changed. */
+  /** Reads, records meetings, chooses and snoozes deals, writes notes and fields, asks for syncs of what changed. */
   | 'MEMBER';
 
 /** Why something was refused. */

@@ -6,7 +6,8 @@ import { apiEnum, connectionOf, ObjectType } from "./base";
 export const RoleEnum = apiEnum<ActorRole>("Role", "What the viewer is in the tenant.", {
   owner: "May do everything.",
   admin: "May do everything that an owner may do here.",
-  member: "Reads, records meetings, chooses and snoozes deals, writes notes and fields, asks for what changed.",
+  member:
+    "Reads, records meetings, chooses and snoozes deals, writes notes and fields, asks for syncs of what changed.",
 });
 
 @ObjectType({ description: "Who is asking, as the bearer token proves it." })

@@ -136,7 +136,7 @@ describe.each(ENTITIES)("The custom fields of a %s", (entity) => {
     ] as const) {
       const [row] = await database.query<{ crm_id: number; name: string }>(
         `SELECT crm_id FROM ${table} t WHERE NOT EXISTS (SELECT 1 FROM matched_record m
-           WHERE (m.copy_id, m.entity, m.crm_id) = (t.copy_id, '${table.toUpperCase()}', t.crm_id)) LIMIT 1`,
+           WHERE m.tenant_id = t.tenant_id AND (m.copy_id, m.entity, m.crm_id) = (t.copy_id, '${table.toUpperCase()}', t.crm_id)) LIMIT 1`,
       );
       unmatched[type] = row?.crm_id ?? 0;
     }
