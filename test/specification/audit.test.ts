@@ -4,6 +4,7 @@ import { Database } from "../../src/database/database";
 import { KEPT_MS } from "../../src/database/upsert";
 import { createLogger, type Logger } from "../../src/platform/logger";
 import { tokenFor } from "../support/actors";
+import { earlier } from "../support/database";
 import { leaked } from "../support/dump";
 import { clearMapping, fieldOf, setMapping } from "../support/fields";
 import { askNote } from "../support/notes";
@@ -55,7 +56,7 @@ test("a connection's life is told once each, by whom and with its reason", async
   const as = { tenant: "life" };
   await connect(service, simulator, as);
   await syncEnds(service, as);
-  await database.query("UPDATE sync_run SET finished_at = finished_at - interval '1 minute'");
+  await database.query(`UPDATE sync_run SET ${earlier("finished_at", "1 minute")}`);
   const asked = dataOf(
     await service.ask<{ requestSync: { run: { id: string } } }>(SYNC, {}, { ...as, role: "member" }),
   );

@@ -1,7 +1,7 @@
 import { pino } from "pino";
 import { resumeCrm, stopCrm } from "../../src/connections/crm-stops";
 import { Database } from "../../src/database/database";
-import { MINUTE_MS } from "../../src/platform/clock";
+import { earlier } from "../support/database";
 import { useFieldStory } from "../support/field-story";
 import { heldIn, listPath, patches, recordPath, setMapping, writeFields } from "../support/fields";
 import { askedNote, seller } from "../support/notes";
@@ -118,8 +118,7 @@ test("a text that the CRM has cut is said to be not written neither by its answe
   await story.nominate("varchar");
 });
 
-const checkedAMinuteAgo = () =>
-  database.query("UPDATE field_mapping SET checked_at = $1", [new Date(Date.now() - MINUTE_MS)]);
+const checkedAMinuteAgo = () => database.query(`UPDATE field_mapping SET ${earlier("checked_at", "1 minute")}`);
 
 // Seen red: a list for each look, at ten times the price of the record.
 test("looks within a minute read the list of fields once", async () => {

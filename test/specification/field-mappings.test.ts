@@ -1,4 +1,5 @@
 import type { ActorClaims } from "../support/actors";
+import { earlier } from "../support/database";
 import {
   clearMapping,
   ENTITIES,
@@ -301,7 +302,7 @@ describe("A nominated field and the life of the connection", () => {
 describe("The health of a nominated field", () => {
   const anHourLater = ({ tenant }: { tenant?: string }) =>
     database.query(
-      `UPDATE field_mapping SET ${["checked_at", "nominated_at"].map((at) => `${at} = (${at} AT TIME ZONE 'UTC' - interval '1 hour') AT TIME ZONE 'UTC'`)}
+      `UPDATE field_mapping SET ${["checked_at", "nominated_at"].map((at) => earlier(at, "1 hour"))}
        WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)`,
       [tenant],
     );
@@ -385,11 +386,9 @@ describe("The health of a nominated field", () => {
     await database.query(
       "UPDATE crm_budget SET daily_limit = 30000, remaining = 2000, told_at = now(), day_began_at = now()",
     );
-    await database.query(
-      `SELECT graphile_worker.add_job('sync_run_ended', json_build_object('tenantId', tenant_id, 'runId', id)) FROM sync_run
-       WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)`,
-      [as.tenant],
-    );
+    const runs = `SELECT tenant_id AS "tenantId", id AS "runId" FROM sync_run WHERE tenant_id = $1`;
+    const [run] = await database.query(runs, [await database.tenantId(as.tenant)]);
+    await database.query("SELECT graphile_worker.add_job('sync_run_ended', $1)", [run]);
     await until("the job is done", async () => (await openJobs()) === 0);
     expect(simulator.log.of("GET", /Fields$/)).toEqual([]);
     expect(await mappingsOf(service, as)).toEqual(seen);

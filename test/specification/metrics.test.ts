@@ -3,6 +3,7 @@ import { freePort } from "../../src/database/embedded/programs";
 import { lineOf } from "../../src/operator/checks";
 import { examine } from "../../src/operator/doctor";
 import { readConfig } from "../../src/platform/config";
+import { earlier } from "../support/database";
 import { writeNote } from "../support/notes";
 import type { Service } from "../support/service";
 import { subscribe } from "../support/sockets";
@@ -62,14 +63,12 @@ test("a first list that does not end is told by how long it goes on, beside the 
       [globex],
     );
   await until("what stands before it is read", async () => (await watermarks()).length === 1);
-  await database.query("UPDATE connection SET connected_at = connected_at - interval '7 hours' WHERE tenant_id = $1", [
-    globex,
-  ]);
+  await database.query(`UPDATE connection SET ${earlier("connected_at", "7 hours")} WHERE tenant_id = $1`, [globex]);
   expect(await goesOn()).toBeGreaterThan(25_000);
   expect(await metric("sync_oldest_watermark_seconds")).toBeLessThan(600);
   // Seen red: users are read every four hours, and were told as a stale copy for the second two.
   const ageOf = (resource: string) =>
-    database.query("UPDATE sync_list SET watermark = watermark - interval '3 hours' WHERE resource = $1", [resource]);
+    database.query(`UPDATE sync_list SET ${earlier("watermark", "3 hours")} WHERE resource = $1`, [resource]);
   for (const slow of ["USERS", "STAGES"]) {
     await ageOf(slow);
     expect(await metric("sync_oldest_watermark_seconds")).toBeLessThan(600);

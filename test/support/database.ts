@@ -55,6 +55,10 @@ export function serverUrl(database?: string): string {
 /** host:port of the nodes beside the server, where that is a Citus coordinator; none on any other. */
 export const workers = (): string[] => (process.env.CRM_TEST_WORKERS ?? "").split(",").filter(Boolean);
 
+/** SQL, for an UPDATE: an instant so much earlier than it is. In one zone, for a cluster takes nothing there that hangs on a session's. */
+export const earlier = (column: string, by: string) =>
+  `${column} = (${column} AT TIME ZONE 'UTC' - interval '${by}') AT TIME ZONE 'UTC'`;
+
 /** A cluster's tables have none that look into another, and those that are distributed none at all. */
 export const hasTriggers = () => workers().length === 0;
 
