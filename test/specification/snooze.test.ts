@@ -1,17 +1,20 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Simulator, startSimulator } from "../../simulator";
 import * as times from "../../simulator/model/times";
+import { Snoozing } from "../../src/briefing/snoozing";
 import { holdLiveCopy } from "../../src/connections/copies";
 import { Database } from "../../src/database/database";
 import { DealRow } from "../../src/entities/deal";
 import { DAY_MS, dayOf, HOUR_MS, MINUTE_MS } from "../../src/platform/clock";
+import { createLogger } from "../../src/platform/logger";
 import { removeRecords } from "../../src/sync/writers";
 import type { ActorClaims } from "../support/actors";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { dumpState } from "../support/dump";
+import { seller } from "../support/notes";
 import { setQuiet } from "../support/quiet-settings";
 import { type Service, startService } from "../support/service";
-import { connect, dataOf, noJobIsDue, type Refusal, recordMeeting, syncAgain, syncEnds } from "../support/stories";
+import { connect, dataOf, noJobIsDue, recordMeeting, syncAgain, syncEnds, until } from "../support/stories";
 
 /** Of the simulator's users. */
 const ZONE = "Europe/Tallinn";
@@ -46,8 +49,9 @@ const SNOOZE = `mutation ($dealId: ID!, $until: DateTime!, $reason: String!) {
     ... on DealSuccess { deal { id snooze { reason until by at } } } ... on Refusal { code message field } } }`;
 const WAKE = `mutation ($dealId: ID!) { answer: wakeDeal(dealId: $dealId) {
     ... on DealSuccess { deal { id snooze { reason until by at } } } ... on Refusal { code message field } } }`;
+type Answer = Partial<Snoozed & Record<"code" | "message" | "field", string>>;
 const ask = async (query: string, variables: object, as?: ActorClaims) =>
-  dataOf(await service.ask<{ answer: Partial<Snoozed & Refusal> }>(query, variables, as)).answer;
+  dataOf(await service.ask<{ answer: Answer }>(query, variables, as)).answer;
 const snooze = (dealId: string, until: string, reason = "The budget comes with the new year.", as?: ActorClaims) =>
   ask(SNOOZE, { dealId, until, reason }, as);
 const wake = (dealId: string, as?: ActorClaims) => ask(WAKE, { dealId }, as);
@@ -113,12 +117,14 @@ test("a deal is snoozed by any member with reason and date, leaves the board, an
   const before = await dumpState(database);
   expect((await snooze(id, until, reason, { sub: "otto" })).deal).toEqual(deal);
   expect(await dumpState(database)).toEqual(before);
-  // Said otherwise, the newest counts.
-  const otto = await snooze(id, later(9 * DAY_MS), "After the fair.", { sub: "otto" });
-  expect(otto.deal?.snooze).toMatchObject({ reason: "After the fair.", by: "otto" });
+  // Said otherwise, be it the reason or the date alone, the newest counts.
+  const otherwise = async (date: string) => (await snooze(id, date, "After the fair.", { sub: "otto" })).deal?.snooze;
+  expect(await otherwise(until)).toMatchObject({ reason: "After the fair.", until, by: "otto" });
+  const longer = later(9 * DAY_MS);
+  expect(await otherwise(longer)).toMatchObject({ reason: "After the fair.", until: longer, by: "otto" });
   expect(simulator.log.all().filter(({ method }) => method !== "GET")).toEqual([]);
   expect(await auditOf()).toEqual(
-    ["mia", "otto"].map((userId) => ({ action: "DEAL_SNOOZED", code: null, subject: id, userId })),
+    ["mia", "otto", "otto"].map((userId) => ({ action: "DEAL_SNOOZED", code: null, subject: id, userId })),
   );
   aheadMs += 9 * DAY_MS + MINUTE_MS;
   expect((await shown(id)).snooze).toBeNull();
@@ -167,6 +173,35 @@ test("it holds through a sync of everything and other contact, and ends with the
   expect(await listed(true)).toEqual([]);
 });
 
+// Planted and seen red: a snooze that is not judged when it is said, or judged while another judges its deal.
+test("a meeting that was planned before the snooze ends it by being held, also where it is recorded at that moment", async () => {
+  const { dealId, email } = simulator.company.stories.noParticipants;
+  const id = await idOf(dealId);
+  const plan = (externalId: string) =>
+    recordMeeting(service, [email], { externalId, startsAt: later(HOUR_MS), endsAt: later(2 * HOUR_MS) });
+  const isHeld = async () => {
+    expect((await shown(id)).snooze).not.toBeNull();
+    aheadMs += 3 * HOUR_MS;
+    expect((await shown(id)).snooze).toBeNull();
+  };
+  await plan("planned");
+  await snooze(id, later(30 * DAY_MS));
+  await isHeld();
+  // Judged with the meeting, and not committed yet.
+  const gate = database.dataSource.createQueryRunner();
+  await gate.startTransaction();
+  await gate.query("LOCK TABLE deal_silence IN SHARE MODE");
+  const waiting = (count: number) => until("it waits", async () => (await database.lockWaits()).length >= count);
+  const planning = plan("at that moment");
+  await waiting(1);
+  const snoozing = snooze(id, later(30 * DAY_MS));
+  await waiting(2);
+  await gate.commitTransaction();
+  await gate.release();
+  await Promise.all([planning, snoozing]);
+  await isHeld();
+});
+
 test("a meeting that is cancelled before it was held ends no snooze", async () => {
   const { dealId, email } = simulator.company.stories.noParticipants;
   const id = await idOf(dealId);
@@ -196,6 +231,12 @@ test("what cannot be snoozed is refused in words, and nothing is stored", async 
   expect(new Set(missing.map((answer) => JSON.stringify(answer)))).toEqual(
     new Set([JSON.stringify({ code: "DEAL_NOT_FOUND", message: missing[0]?.message, field: "dealId" })]),
   );
+  // Another copy became the live one after the id was read.
+  const [live] = await database.query<{ id: number }>("SELECT copy_id AS id FROM connection");
+  const asked = { until: new Date(later(DAY_MS)), reason: "Meanwhile." };
+  const earlier = { copyId: (live?.id ?? 0) - 1, crmId: ghosted.dealId };
+  const snoozing = new Snoozing(new Database(database.dataSource), clock, createLogger("silent"));
+  expect(await snoozing.snooze(await seller(database), earlier, asked)).toMatchObject({ code: "DEAL_NOT_FOUND" });
   const refused = async (dealId: string, until: string, reason?: string) => {
     const { code, field, message } = await snooze(dealId, until, reason);
     return `${code} ${field}: ${message}`;
