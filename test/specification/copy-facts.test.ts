@@ -1,8 +1,8 @@
-import { readCopyFacts } from "../../src/briefing/copy-facts";
+import { readCopyFacts, readStored } from "../../src/briefing/copy-facts";
 import { SAME_TIME_MS, standingAt, WINDOW_MS } from "../../src/briefing/matching/facts";
 import type { CopyScope } from "../../src/database/database";
 import { jsonRows } from "../../src/database/upsert";
-import { DAY_MS } from "../../src/platform/clock";
+import { DAY_MS, HOUR_MS } from "../../src/platform/clock";
 import { emptyCopy } from "../support/copy";
 import { useDatabase } from "../support/world";
 
@@ -93,4 +93,79 @@ test("activities are read that have a time of day and begin with one of the meet
 test("a person with several addresses at a domain is one of its organization's there", async () => {
   const { domains } = await read(MEETINGS);
   expect(domains).toEqual([{ domain: "acme.example", organizationId: 1, persons: 2, isWebsite: false }]);
+});
+
+/** What is kept of a meeting that is about the deal 1 since `NOW`: writes are of so many hours after that. */
+interface Stored {
+  chosen?: { dealId: number; companyId: number };
+  writes?: { table: "note_write" | "field_write"; state: string; companyId: number; hours: number }[];
+}
+const written = (table: "note_write" | "field_write", state: string, companyId = 1, hours = 0) => ({
+  writes: [{ table, state, companyId, hours }],
+});
+const LAST = {
+  dealId: 1,
+  rule: "ONLY_CANDIDATE",
+  reason: "The only one.",
+  since: NOW.toISOString(),
+  people: ["ada@acme.example"],
+};
+const [THERE, GONE] = [1, 999_999];
+const BY_WRITE = { dealId: 1, isThere: true, written: LAST, keptFor: LAST.people };
+
+test.each<[string, Stored, object | null]>([
+  ["neither choice nor write", {}, null],
+  [
+    "a choice, for those who led to the deal",
+    { chosen: { dealId: THERE, companyId: 1 } },
+    { dealId: THERE, isThere: true, written: null, keptFor: LAST.people },
+  ],
+  [
+    "a choice of a deal to which nobody has led yet",
+    { chosen: { dealId: 2, companyId: 1 } },
+    { dealId: 2, isThere: true, written: null, keptFor: [] },
+  ],
+  [
+    "a choice in another CRM company that has a deal of this number",
+    { chosen: { dealId: THERE, companyId: 2 } },
+    { dealId: THERE, isThere: false, written: null, keptFor: LAST.people },
+  ],
+  [
+    "a choice of a deal that is gone",
+    { chosen: { dealId: GONE, companyId: 1 } },
+    { dealId: GONE, isThere: false, written: null, keptFor: [] },
+  ],
+  [
+    "a choice after a write",
+    { chosen: { dealId: 2, companyId: 1 }, ...written("field_write", "WRITTEN") },
+    { dealId: 2, isThere: true, written: null, keptFor: [] },
+  ],
+  ["a note of which nobody knows", written("note_write", "UNKNOWN"), BY_WRITE],
+  ["a value", written("field_write", "WRITTEN"), BY_WRITE],
+  ["a note that is not there", written("note_write", "FAILED"), null],
+  ["a note by the match before", written("note_write", "UNKNOWN", 1, -1), null],
+  ["a value in another CRM company", written("field_write", "WRITTEN", 2), null],
+])("a meeting's deal is kept, or not, by %s", async (title, { chosen, writes }, kept) => {
+  const { tenantId } = copy;
+  const [meeting] = await database.query<{ id: string }>(
+    `INSERT INTO meeting (tenant_id, id, external_id, title, starts_at, owner_email, owner_key, search_text, recorded_by, recorded_at)
+     SELECT $1, gen_random_uuid(), $2, '', $3, '', '', '', '', $3 RETURNING id`,
+    [tenantId, title, NOW],
+  );
+  const id = meeting?.id ?? "";
+  await database.query(
+    `INSERT INTO meeting_match (tenant_id, meeting_id, copy_id, starts_at, status, reason, deal_id, candidates, matched_at, fingerprint, last_deal,
+       chosen_deal_id, chosen_company_id)
+     SELECT $1, $2, 1, $3, 'MATCHED', '', 1, '[]', $3, 'f', $4, $5, $6`,
+    [tenantId, id, NOW, LAST, chosen?.dealId, chosen?.companyId],
+  );
+  for (const { table, state, companyId, hours } of writes ?? [])
+    await database.query(
+      `INSERT INTO ${table} (tenant_id, id, idempotency_key, input_hash, meeting_id, copy_id, crm_company_id, entity, target_id, state, requested_by,
+         requested_at, ${table === "note_write" ? "reference" : "position, field_key, value"})
+       SELECT $1, gen_random_uuid(), $2, '', $3, 1, $4, 'DEAL', 1, $5, 'anna', $6, ${table === "note_write" ? "$2" : "0, '', '1'"}`,
+      [tenantId, title, id, companyId, state, new Date(NOW.getTime() + hours * HOUR_MS)],
+    );
+  const stored = await readStored(copy, 1, [id]);
+  expect([...stored]).toEqual([[id, { fingerprint: "f", lastDeal: LAST, dealId: 1, kept }]]);
 });
