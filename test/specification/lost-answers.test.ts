@@ -60,6 +60,13 @@ test("a look for which there is no token fails no job: the next one is planned",
   await makeStale(database, "acme");
   await lookForNote(write);
   expect(await stateOf(write)).toBe("UNKNOWN");
+  // By a job of its own: what a sweep finds without one is a minute late.
+  const planned = await database.query(
+    `SELECT 1 FROM graphile_worker.jobs j JOIN note_write w ON j.key = 'note_look_up:' || w.id
+     WHERE w.reference = $1 AND j.run_at > now() + interval '10 seconds'`,
+    [write.reference],
+  );
+  expect(planned).toHaveLength(1);
   calm();
   await lookForNote(write);
   expect(await stateOf(write)).toBe("WRITTEN");

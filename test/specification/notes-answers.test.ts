@@ -299,8 +299,8 @@ test("look-ups end after a day, and what no look could settle stays UNKNOWN with
   expect(past).toBeLessThanOrEqual(24 * 3_600_000);
   simulator.control.show("deal", dealId);
   simulator.log.clear();
-  aheadMs += 2 * 24 * 3_600_000;
-  await writeback.lookUps.sweep();
+  // A look that was planned before the last one has ended comes for nothing.
+  await pass(2 * 24 * 3_600_000);
   const jobs = await database.query(
     "SELECT 1 FROM graphile_worker.jobs WHERE task_identifier = 'note_look_up' AND run_at > now() + interval '2 days'",
   );
