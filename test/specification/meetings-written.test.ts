@@ -198,6 +198,20 @@ test("the chosen deal is gone from the CRM: nothing takes its place until the ch
   expect(await matchOf(id)).toMatchObject({ rule: "ONLY_CANDIDATE", deal: { crmId: String(buyer.dealId) } });
 });
 
+// Planted and seen red: the deal was still held by the note, where the rules came to the same one.
+test("a choice that is taken back leaves the meeting to the rules from then on, also where something was written", async () => {
+  const buyer = newBuyer();
+  await syncAgain(service, database);
+  const { id } = await again(buyer, "taken-back");
+  await choose(id, buyer.dealId);
+  await writeNote(service, { meetingId: id });
+  await change("unchooseDeal", id);
+  expect(await matchOf(id)).toMatchObject({ rule: "ONLY_CANDIDATE", deal: { crmId: String(buyer.dealId) } });
+  buyer.more();
+  await syncAgain(service, database);
+  expect(await matchOf(id)).toMatchObject({ status: "NEEDS_CHOICE", deal: null });
+});
+
 test("a hundred inputs of one externalId are one meeting, as the last of them says", async () => {
   const { email } = simulator.company.stories.singleDeal;
   const inputs = Array.from({ length: 100 }, (_, index) => ({
