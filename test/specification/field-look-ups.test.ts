@@ -82,6 +82,23 @@ test("a value whose process was killed is found in the CRM, and nothing is sent 
   expect(patches(simulator)).toEqual([]);
 });
 
+// Planted and seen red: a sweep took it for left behind while its process was sending.
+test("one that is being sent is nobody's to look up for two minutes", async () => {
+  const id = await written("being sent");
+  const sending = `UPDATE field_write SET state = 'SENDING', requested_at = now() - make_interval(secs => $2), sent_at = NULL, settled_at = NULL
+    WHERE id = $1`;
+  const writeback = await startWriteback(story.world.config);
+  const { lookUps } = fieldWritesOf(writeback);
+  await database.query(sending, [id, 60]);
+  await lookUps.sweep();
+  expect((await receipt(id))?.state).toBe("SENDING");
+  await database.query(sending, [id, 121]);
+  await lookUps.sweep();
+  expect((await receipt(id))?.state).not.toBe("SENDING");
+  await writeback.close();
+  await settled(id);
+});
+
 test("one that the CRM does not hold is FAILED only by a look three minutes after the sending", async () => {
   const id = await written("was not there");
   change("something else");
