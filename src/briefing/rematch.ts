@@ -178,7 +178,7 @@ const finish = (scope: CopyScope, noted: Rematch | null, way: Rematch) =>
   scope.transaction(async (inner) => {
     const copy = { ...inner, copyId: scope.copyId };
     const [hasFailed, isOfAll] = [way.failed > 0, way.since === null];
-    const left = { ...way, isWhole: isOfAll && way.isWhole, runs: way.runs.slice(1), total: 0 };
+    const left = { ...way, runs: way.runs.slice(1), total: 0 };
     const waits = hasFailed && isOfAll ? { ...left, again: "WAITS" as const } : null;
     const isOurs = await note(copy, noted, waits, hasFailed ? left : way);
     if (isOurs && isOfAll) await notify(copy, CONNECTION_CHANGED);
