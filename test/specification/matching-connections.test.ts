@@ -1,4 +1,4 @@
-import { connect, dataOf, recordMeeting, syncAgain, syncEnds, until } from "../support/stories";
+import { connect, dataOf, noJobIsDue, recordMeeting, syncAgain, syncEnds, until } from "../support/stories";
 import { useService } from "../support/world";
 
 let aheadMs = 0;
@@ -81,6 +81,30 @@ test("lists by status have what is shown, of everybody or of one owner, with a C
   dataOf(await service.ask("mutation { disconnect { __typename } }", {}, as));
   expect(await ofStatus("MATCHED", "NONE")).toEqual([[], [], []]);
   expect(await ofStatus("PENDING")).toEqual([all, ofAnna(all), []]);
+});
+
+// Planted and seen red: that it may change stayed from before anything was read, and the time that it was first recorded for.
+test("what a meeting is matched as says what holds now: with a CRM that has been read, and where it was moved", async () => {
+  const as = { tenant: "moved" };
+  const { email } = simulator.company.stories.singleDeal;
+  const record = (externalId: string, hoursAgo: number) => {
+    const startsAt = new Date(Date.now() - hoursAgo * 3_600_000).toISOString();
+    return recordMeeting(service, [email], { externalId, title: externalId, startsAt }, as);
+  };
+  const read = async () => {
+    const query =
+      "query ($id: ID!) { meeting(id: $id) { match { mayChange } } briefing(meetingId: $id) { previousMeeting { title } } }";
+    return dataOf(await service.ask(query, { id }, as));
+  };
+  const settled = { match: { mayChange: false } };
+  const { id } = await record("a", 9);
+  await record("b", 8);
+  await connect(service, simulator, as);
+  await syncEnds(service, as);
+  await noJobIsDue(database);
+  expect(await read()).toEqual({ meeting: settled, briefing: { previousMeeting: null } });
+  await record("a", 7);
+  expect(await read()).toEqual({ meeting: settled, briefing: { previousMeeting: { title: "b" } } });
 });
 
 test("a meeting of long ago whose deal is deleted is matched to none, and says why", async () => {
