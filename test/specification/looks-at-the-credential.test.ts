@@ -7,7 +7,7 @@ import { disconnect } from "../support/renewal-encounters";
 import { type Connected, NOT_CONNECTED, useRenewals } from "../support/renewals";
 import { until } from "../support/stories";
 
-// Seen red with: a look for each request; one that is kept without end, after a change was told, while it was under way,
+// Seen red with: a look for each request; one that is kept without end, through a freeze, after a change was told, while it was under way,
 // after a failure, or after a renewal; subscriptions that stay. That a run goes by what is told: `faults/disconnect-any-moment`.
 
 const on = useRenewals();
@@ -46,6 +46,15 @@ test("one look at the credential serves a tenth of a second of a run's requests"
   await sleep(LATER_MS);
   await source.current();
   expect(count.looks).toBe(looks + 1);
+});
+
+test("a look that a freeze has made old serves no request, be its timer not heard yet", async () => {
+  const { source, count } = asRun(await on.connected());
+  await source.current();
+  const frozenAt = performance.now();
+  while (performance.now() - frozenAt < LATER_MS);
+  await source.current();
+  expect(count.looks).toBe(2);
 });
 
 test("a change that is told ends it, also while it is under way, and nothing of it stays behind", async () => {

@@ -1,5 +1,5 @@
 import type { Fault } from "../../simulator";
-import { loseAuthorization, renewalDuringAuthorization } from "../support/renewal-encounters";
+import { loseAuthorization, renewalDuringAuthorization, renewalWithoutLock } from "../support/renewal-encounters";
 import { NEEDS_REAUTHORIZATION, REVOKED, useRenewals, WORKS } from "../support/renewals";
 import { connect, until } from "../support/stories";
 import { startTokens } from "../support/tokens";
@@ -156,6 +156,22 @@ test("a renewal that comes back late hands out no token that was found to be ano
     await expect(other.tokens.of(acme.tenantId, acme.copyId).verify()).rejects.toMatchObject(NEEDS_REAUTHORIZATION);
     end();
     await expect(renewal).rejects.toMatchObject(NEEDS_REAUTHORIZATION);
+  } finally {
+    await other.close();
+  }
+});
+
+// Seen red with: whatever stands handed out.
+test("a renewal that comes back late hands out no token that another process could not prove", async () => {
+  const acme = await on.connected();
+  const other = await startTokens(on.config, () => ({ clock: on.clock }));
+  try {
+    const { renewal, end } = await renewalWithoutLock(on, acme);
+    on.simulator.control.fail({ match: WHO, with: { status: 503, body: "" } });
+    const theirs = other.tokens.of(acme.tenantId, acme.copyId).current();
+    await expect(theirs).rejects.toMatchObject({ name: "OAuthError", code: "OUTAGE" });
+    end();
+    await expect(renewal).rejects.toMatchObject({ name: "OAuthError", code: "OUTAGE" });
   } finally {
     await other.close();
   }

@@ -1,13 +1,15 @@
+import { noteTrouble } from "../../src/connections/connection";
 import { CrmStoppedError } from "../../src/crm/errors";
 import { OAuthError } from "../../src/crm/oauth";
 import {
   endLockSessions,
   lockRow,
+  loseAuthorization,
   renewalDuringAuthorization,
   renewalWithoutLock,
   waiting,
 } from "../support/renewal-encounters";
-import { NEEDS_REAUTHORIZATION, refusal, UNCONFIRMED, useRenewals, WORKS } from "../support/renewals";
+import { NEEDS_REAUTHORIZATION, REVOKED, refusal, UNCONFIRMED, useRenewals, WORKS } from "../support/renewals";
 import { startTokens } from "../support/tokens";
 
 const HOUR = 3_600_000;
@@ -51,6 +53,21 @@ test("a refusal that comes while the pair that has used the token up is being st
   await other.close();
 });
 
+// Seen red with an end from any state: it was said to be withdrawn, and noted twice.
+test("a second refusal of the token that is used up leaves the doubt, and is no second end", async () => {
+  const acme = await on.connected();
+  const { renewal, end } = await renewalWithoutLock(on, acme);
+  on.simulator.control.revoke(on.userId);
+  const other = await startTokens(on.config, () => ({ clock: on.clock }));
+  await expect(other.tokens.of(acme.tenantId, acme.copyId).current()).rejects.toMatchObject(NEEDS_REAUTHORIZATION);
+  await other.close();
+  end();
+  await expect(renewal).rejects.toMatchObject(NEEDS_REAUTHORIZATION);
+  expect(await on.shown(acme)).toEqual(UNCONFIRMED);
+  const events = "SELECT code FROM audit_event WHERE tenant_id = $1 AND action = 'NEEDS_REAUTHORIZATION'";
+  expect(await on.database.query(events, [acme.tenantId])).toEqual([{ code: "RENEWAL_UNCONFIRMED" }]);
+});
+
 // Seen red: the next refusal was said to be the user's, who had withdrawn nothing.
 test("the operator's stop leaves the doubt about an earlier renewal", async () => {
   const stop = new OAuthError("OUTAGE", "stopped", { cause: new CrmStoppedError("We look into it.") });
@@ -63,4 +80,18 @@ test("the operator's stop leaves the doubt about an earlier renewal", async () =
   await expect(stopped.tokens.of(acme.tenantId, acme.copyId).current()).rejects.toBe(stop);
   await stopped.close();
   expect(await on.attempts(acme)).toHaveLength(1);
+});
+
+// As of a run whose page was refused for want of tokens while another call was refused the grant.
+test("trouble that comes after the authorization has ended is none of it, nor is that of an earlier copy", async () => {
+  const acme = await on.connected();
+  const note = (copyId: number) =>
+    on.access.database
+      .tenant(acme.tenantId)
+      .transaction((scope) => noteTrouble(scope, copyId, { code: "RATE_LIMITED", message: "Later." }, on.clock()));
+  await note(acme.copyId - 1);
+  expect(await on.shown(acme)).toEqual(WORKS);
+  await loseAuthorization(on, acme);
+  await note(acme.copyId);
+  expect(await on.shown(acme)).toEqual(REVOKED);
 });

@@ -9,13 +9,14 @@ import {
   lockRow,
   loseAuthorization,
   renewalDuringAuthorization,
+  renewalHeldBack,
   renewalInFlight,
   renewalWithoutLock,
   waiting,
 } from "../support/renewal-encounters";
-import { NEEDS_REAUTHORIZATION, refusal, UNCONFIRMED, useRenewals, WORKS } from "../support/renewals";
+import { NEEDS_REAUTHORIZATION, NOT_CONNECTED, refusal, UNCONFIRMED, useRenewals, WORKS } from "../support/renewals";
 import { connect, until } from "../support/stories";
-import { startTokens } from "../support/tokens";
+import { copyOf, startTokens } from "../support/tokens";
 
 const HOUR = 3_600_000;
 const MINUTE = 60_000;
@@ -98,6 +99,29 @@ test("a pair that comes after a person has authorized anew is dropped, and its c
   end();
   expect((await renewal).reveal()).toBe(present.accessToken.reveal());
 });
+
+// Seen red without a look at the copy: each new connection's credential is of version 1.
+test.each<[what: string, before: () => void]>([
+  ["a pair", () => undefined],
+  ["a refusal", () => on.simulator.control.revoke(on.userId)],
+])(
+  "%s that comes after a disconnect and a new connect changes nothing of the new connection",
+  async (_what, before) => {
+    const acme = await on.connected();
+    on.later(HOUR);
+    const { renewal, end } = await renewalHeldBack(on, acme);
+    await disconnect(on, acme);
+    await connect(on.service, on.simulator, { tenant: acme.tenant });
+    const present = { ...acme, copyId: await copyOf(on.database, acme.tenant) };
+    const { version, accessToken } = await on.stored(present);
+    expect(version).toBe(1);
+    before();
+    end();
+    await expect(renewal).rejects.toMatchObject(NOT_CONNECTED);
+    expect(await on.shown(present)).toEqual(WORKS);
+    expect((await on.stored(present)).accessToken.reveal()).toBe(accessToken.reveal());
+  },
+);
 
 // Seen red: it stayed, with a pair that works, until a person authorized again.
 test("a pair that comes after another process was refused the token that it has used up takes that back", async () => {

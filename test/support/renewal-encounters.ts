@@ -48,7 +48,7 @@ export async function renewalInFlight(on: Renewals, acme: Connected) {
 }
 
 /** The only answer of the token endpoint that is held back until `end`. */
-async function renewalHeldBack(on: Renewals, acme: Connected) {
+export async function renewalHeldBack(on: Renewals, acme: Connected) {
   const end = on.simulator.control.fail({ match: "/oauth/token", times: 1, with: { kind: "hang" } });
   const renewal = acme.source.current();
   renewal.catch(() => undefined);
