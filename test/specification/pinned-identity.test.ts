@@ -161,6 +161,30 @@ test("a renewal that comes back late hands out no token that was found to be ano
   }
 });
 
+// Seen red: the pair that a person had just given was renewed once more.
+test("a stored token that a person replaces while the CRM is asked for its owner costs no renewal", async () => {
+  const acme = await on.connected();
+  await on.database.query("UPDATE credential SET proven_version = NULL WHERE tenant_id = $1", [acme.tenantId]);
+  const end = on.simulator.control.fail({ match: WHO, times: 1, with: { kind: "hangAfter" } });
+  const current = acme.source.current();
+  current.catch(() => undefined);
+  await until("the CRM is asked", async () => asked().includes(WHO));
+  await loseAuthorization(on, acme);
+  await connect(on.service, on.simulator, { tenant: acme.tenant });
+  end();
+  expect((await current).reveal()).toBe((await on.stored(acme)).accessToken.reveal());
+  expect(on.simulator.log.of("POST", "/oauth/token").map(({ grantType }) => grantType)).toEqual(["authorization_code"]);
+});
+
+// Seen red with a look that takes the refusal of a proven token for no answer.
+test("a look at a token that the CRM refuses finds that the grant was withdrawn", async () => {
+  const acme = await on.connected();
+  on.simulator.control.revoke(on.userId);
+  const { verify } = on.access.tokens.of(acme.tenantId, acme.copyId);
+  await expect(verify()).rejects.toMatchObject(NEEDS_REAUTHORIZATION);
+  expect(await on.shown(acme)).toEqual(REVOKED);
+});
+
 // Seen red with: whatever stands handed out.
 test("a renewal that comes back late hands out no token that another process could not prove", async () => {
   const acme = await on.connected();

@@ -97,6 +97,14 @@ test("a call that is answered with 401 again after the renewal fails, without a 
   expect(await on.shown(acme)).toEqual(WORKS);
 });
 
+// Seen red with any 401: each page of a proxy that blocks cost a renewal and a second call.
+test("a page of a proxy under 401 says nothing of the token: nothing is renewed or repeated", async () => {
+  const acme = await on.connected();
+  on.simulator.control.fail({ match: "/api/v1/users", with: { kind: "html", status: 401 } });
+  await expect(on.api(acme.source).users()).rejects.toMatchObject({ name: "CrmError", code: "UNAVAILABLE" });
+  expect(on.simulator.log.all().map(({ path }) => path)).toEqual(["/api/v1/users"]);
+});
+
 test("a refused token that another process has replaced meanwhile is not renewed again", async () => {
   const acme = await on.connected();
   const { accessToken } = await on.stored(acme);

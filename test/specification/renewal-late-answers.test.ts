@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Fault } from "../../simulator";
+import { CrmError } from "../../src/crm/errors";
+import { CrmHttp } from "../../src/crm/http";
 import { OAuthError } from "../../src/crm/oauth";
 import { inWork, limitWork } from "../../src/platform/work";
 import { withTransactions } from "../support/database";
@@ -190,6 +192,36 @@ test("trouble that comes after a person has authorized anew is not of the new pa
     await connect(on.service, on.simulator, { tenant: acme.tenant });
     answer();
     await renewal.catch(() => undefined);
+    expect(await on.shown(acme)).toEqual(WORKS);
+  } finally {
+    await slow.close();
+  }
+});
+
+// Seen red with trouble of whatever token: a connection that worked said that it did not.
+test("that the CRM did not say whose a token is comes too late for a new one", async () => {
+  let answer = () => {};
+  const answered = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  let calls = 0;
+  const silent = new CrmHttp(undefined, undefined, async () => {
+    calls += 1;
+    if (calls === 1) return;
+    await answered;
+    throw new CrmError("UNAVAILABLE", "The CRM answered 503.");
+  });
+  const slow = await startTokens(on.config, () => ({ clock: on.clock }), silent);
+  try {
+    const acme = await on.connected(slow);
+    on.later(HOUR);
+    const renewal = acme.source.current();
+    renewal.catch(() => undefined);
+    await until("the CRM is asked whose it is", async () => calls === 2);
+    await loseAuthorization(on, acme);
+    await connect(on.service, on.simulator, { tenant: acme.tenant });
+    answer();
+    await expect(renewal).rejects.toMatchObject({ code: "OUTAGE" });
     expect(await on.shown(acme)).toEqual(WORKS);
   } finally {
     await slow.close();
