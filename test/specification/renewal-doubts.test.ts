@@ -82,6 +82,18 @@ test("the operator's stop leaves the doubt about an earlier renewal", async () =
   expect(await on.attempts(acme)).toHaveLength(1);
 });
 
+// Seen red: it was told as ended while a page was still to come.
+test("an authorization ends behind the page that is being written", async () => {
+  const acme = await on.connected();
+  const page = await lockRow(on, "synced_copy", acme);
+  const ended = loseAuthorization(on, acme);
+  await waiting(on, 1);
+  expect(await on.shown(acme)).toEqual(WORKS);
+  await page.release();
+  await ended;
+  expect(await on.shown(acme)).toEqual(REVOKED);
+});
+
 // As of a run whose page was refused for want of tokens while another call was refused the grant.
 test("trouble that comes after the authorization has ended is none of it, nor is that of an earlier copy", async () => {
   const acme = await on.connected();
