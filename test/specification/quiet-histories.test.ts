@@ -173,7 +173,7 @@ async function isMarked({ tenantId, copyId, rows }: CopyScope, deals: readonly n
     CASE WHEN d.value IS NULL OR d.currency IS NULL THEN '~' ELSE d.currency END, -coalesce(d.value, 0)`;
   const marked = await rows<{ id: number }>(
     `SELECT s.deal_id AS id FROM deal_silence s JOIN deal d ON d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = s.deal_id
-     JOIN judged_copy j ON (j.tenant_id, j.copy_id, j.generation) = ($1, $2, s.generation) WHERE s.is_listed AND (s.status, s.pipeline_id, s.stage_id, s.owner_id, s.changed_at,
+     JOIN judged_copy j ON (j.tenant_id, j.copy_id, j.generation) = ($1, $2, s.generation) WHERE s.tenant_id = $1 AND s.is_listed AND (s.status, s.pipeline_id, s.stage_id, s.owner_id, s.changed_at,
        s.currency, s.negative_value) IS NOT DISTINCT FROM (${ofDeal}) ORDER BY id`,
     [tenantId, copyId],
     { id: "number" },
