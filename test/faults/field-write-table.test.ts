@@ -1,9 +1,9 @@
 import type { Fault } from "../../simulator";
-import { earlier } from "../support/database";
 import {
   ENTITIES,
   type Entity,
   heldIn,
+  listsAreOld,
   patches,
   recordPath,
   setMapping,
@@ -129,7 +129,7 @@ test.each(tableOf().map((row) => ({ ...row, ...expected(row) })))(
     await setMapping(service, entity, key);
     if (field === "gone by now") simulator.control.removeCustomField(kindOf(entity), key);
     // What was kept of the list is a minute old, and no longer answers for it.
-    await database.query(`UPDATE field_mapping SET ${earlier("checked_at", "1 minute")}`);
+    await listsAreOld(database);
     if (field === "of another type by now") simulator.control.changeFieldType(kindOf(entity), key, "double");
     const match = recordPath(entity, ids[entity]);
     const rules = [first, ...(first === "takes" && !isRefused(field) ? [] : [second])];

@@ -81,7 +81,8 @@ test("activities are read that have a time of day and begin with one of the meet
     starts.some((start) => Math.abs(start.getTime() - at.getTime()) <= SAME_TIME_MS);
   for (const starts of [MEETINGS, MEETINGS.slice(0, 1)]) {
     const expected = ACTIVITIES.filter(({ at, hasTime }) => hasTime && isOf(starts, at)).map((one) => ({
-      ...{ dealId: 1, at: one.at },
+      dealId: 1,
+      at: one.at,
       personIds: [...one.participantIds, ...(one.personId ? [one.personId] : [])],
     }));
     const found = (await read(starts)).activities;

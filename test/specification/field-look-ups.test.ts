@@ -1,9 +1,8 @@
 import { pino } from "pino";
 import { resumeCrm, stopCrm } from "../../src/connections/crm-stops";
 import { Database } from "../../src/database/database";
-import { earlier } from "../support/database";
 import { useFieldStory } from "../support/field-story";
-import { heldIn, listPath, patches, recordPath, setMapping, writeFields } from "../support/fields";
+import { heldIn, listPath, listsAreOld, patches, recordPath, setMapping, writeFields } from "../support/fields";
 import { askedNote, seller } from "../support/notes";
 import { startService } from "../support/service";
 import { connect, until } from "../support/stories";
@@ -135,12 +134,10 @@ test("a text that the CRM has cut is said to be not written neither by its answe
   await story.nominate("varchar");
 });
 
-const checkedAMinuteAgo = () => database.query(`UPDATE field_mapping SET ${earlier("checked_at", "1 minute")}`);
-
 // Seen red: a list for each look, at ten times the price of the record.
 test("looks within a minute read the list of fields once", async () => {
   const ids = [await written("the one before"), await written("the one that is there")];
-  await checkedAMinuteAgo();
+  await listsAreOld(database);
   for (const id of ids) {
     await lookUp(id, 4);
   }
@@ -160,7 +157,7 @@ test("a value that the CRM rejects costs no list of fields that is under a minut
     return simulator.log.of("GET", listPath("DEAL")).length;
   };
   expect(await reject()).toBe(0);
-  await checkedAMinuteAgo();
+  await listsAreOld(database);
   expect([await reject(), await reject()]).toEqual([1, 1]);
 });
 

@@ -6,6 +6,7 @@ import {
   fieldsIn,
   heldIn,
   listPath,
+  listsAreOld,
   patches,
   recordPath,
   setMapping,
@@ -168,15 +169,12 @@ function simulatorFreeValues(): [string, () => [unknown, unknown]][] {
   ];
 }
 
-/** Since the CRM's lists of fields were read. */
-const aMinutePasses = () => database.query("UPDATE field_mapping SET checked_at = '2020-01-01'");
-
 describe("A field that is not as it was", () => {
   test("an option that was added since is found in the CRM's list, and one that is nowhere is refused", async () => {
     const key = simulator.control.addCustomField("deal", { name: "Tier", type: "enum", options: ["Gold"] });
     await setMapping(service, "DEAL", key);
     simulator.control.changeFieldType("deal", key, "enum", ["Gold", "Silver"]);
-    await aMinutePasses();
+    await listsAreOld(database);
     simulator.log.clear();
     expect(statesOf(await writeFields(service, meetingId, [{ entity: "DEAL", value: "Silver" }]))).toEqual(["WRITTEN"]);
     expect(simulator.log.all().map(({ method, path }) => [method, path])).toEqual([
@@ -197,7 +195,7 @@ describe("A field that is not as it was", () => {
     const blue = fieldsIn(simulator, "DEAL").find(({ field_code }) => field_code === key)?.options?.[1]?.id ?? 0;
     const relabel = async (options: { id: number; label: string }[]) => {
       simulator.control.describeField("deal", key, { options });
-      await aMinutePasses();
+      await listsAreOld(database);
       simulator.log.clear();
     };
     const write = async (value: unknown) =>
@@ -228,7 +226,7 @@ describe("A field that is not as it was", () => {
     await setMapping(service, "DEAL", key);
     const id = fieldsIn(simulator, "DEAL").find(({ field_code }) => field_code === key)?.options?.[0]?.id ?? 0;
     simulator.control.describeField("deal", key, { options: [{ id, label: "Small" }] });
-    await database.query("UPDATE field_mapping SET checked_at = '2020-01-01'");
+    await listsAreOld(database);
     for (const value of ["Big", "Newest"]) {
       simulator.log.clear();
       simulator.control.fail({ match: listPath("DEAL"), times: 1, with: { status: 503 } });
@@ -262,7 +260,7 @@ describe("A field that is not as it was", () => {
     const key = simulator.control.addCustomField("person", { name: "Doomed", type: "varchar" });
     await setMapping(service, "PERSON", key);
     simulator.control.removeCustomField("person", key);
-    await aMinutePasses();
+    await listsAreOld(database);
     const first = await writeFields(service, meetingId, all("still here?"));
     expect(statesOf(first)).toEqual(["WRITTEN", "FIELD_NOT_FOUND", "WRITTEN"]);
     simulator.log.clear();
@@ -302,7 +300,7 @@ describe("A mutation seen from the database", () => {
 
   test("proves them again only where a value was in doubt and the CRM's list was read", async () => {
     const values = [{ entity: "DEAL" as const, value: { no: "text" } }];
-    await aMinutePasses();
+    await listsAreOld(database);
     // The third one keeps the list that was read, for what records show by it.
     expect(await statementsOf(values)).toEqual({ proofs: 2, transactions: 3 });
   });

@@ -33,7 +33,10 @@ const person = (id: number, value: string, is_deleted = false) =>
 const persons = async (...page: ReturnType<typeof person>[]) =>
   (await kept.persons(copy, page)).map(({ id, deleted }) => (deleted ? `${id} deleted` : `${id}`));
 const named = (person_id: number | null, ...participants: number[]) => ({
-  ...{ id: 1, subject: "Call", type: "call", person_id },
+  id: 1,
+  subject: "Call",
+  type: "call",
+  person_id,
   participants: participants.map((one) => ({ person_id: one, primary: false })),
 });
 const subjects = async (...page: ReturnType<typeof named>[]) =>

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { onOneServer } from "../support/blocks";
 import { markRead } from "../support/copy";
-import { workers } from "../support/database";
 import { type Service, startService } from "../support/service";
 import { countStatements, type StatementCounter } from "../support/statements";
 import { dataOf, recordMeeting, until } from "../support/stories";
@@ -303,8 +303,6 @@ async function rowsReadBy(table: string, work: (reader: Service) => Promise<unkn
 }
 
 // On a cluster each node counts the rows that it reads, and 20,000 meetings by one statement of several INSERTs take it too long.
-const onOneServer = workers().length > 0 ? test.skip : test;
-
 onOneServer("where each tenant has 200 other meetings a briefing reads none of them", async () => {
   await database.query(
     `WITH others AS (

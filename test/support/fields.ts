@@ -1,5 +1,6 @@
 import type { Simulator } from "../../simulator";
 import type { ActorClaims } from "./actors";
+import type { TestDatabase } from "./database";
 import type { Service } from "./service";
 import { dataOf, type Refusal } from "./stories";
 
@@ -10,6 +11,10 @@ const kind = (entity: Entity) => entity.toLowerCase() as "deal" | "person" | "or
 export const listPath = (entity: Entity) => `/api/v2/${kind(entity)}Fields`;
 
 /** The entity's fields as the simulated company has them. */
+/** What was read of the CRM's lists is by now too old to go by. */
+export const listsAreOld = (database: Pick<TestDatabase, "query">) =>
+  database.query("UPDATE field_mapping SET checked_at = '2020-01-01'");
+
 export const fieldsIn = (simulator: Simulator, entity: Entity) => simulator.company.fields[kind(entity)];
 
 export function fieldOf(simulator: Simulator, entity: Entity, type: string) {
