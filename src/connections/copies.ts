@@ -42,8 +42,8 @@ const JUDGING_LOCKS = 20_260_015;
  * Keeps a copy live, and other transactions from judging its deals meanwhile: each sees what those before it have changed.
  * @returns whether it is live
  */
-export async function holdCopyToJudge({ tenantId, rows }: TenantScope, copyId: number): Promise<boolean> {
-  const live = await rows(
+export async function holdCopyToJudge({ tenantId, keyed }: TenantScope, copyId: number): Promise<boolean> {
+  const live = await keyed(
     `SELECT pg_advisory_xact_lock(${JUDGING_LOCKS}, hashint8(id)) AS held FROM synced_copy
      WHERE tenant_id = $1 AND id = $2 AND state = 'LIVE' FOR SHARE`,
     [tenantId, copyId],

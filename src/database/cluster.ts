@@ -1,5 +1,7 @@
+import type { DataSource } from "typeorm";
 import { type Secret, withOptions } from "../platform/keyring";
 import type { Unfit } from "./errors";
+import type { SessionParts } from "./sessions";
 
 /** How the tables lie: on one server, or spread by tenant over the nodes of a Citus cluster (decision 0062). */
 export type Layout =
@@ -25,6 +27,12 @@ export interface Table {
 /** The only table that stands whole on each node: rows of tenants' tables refer to it. */
 const COPIED_TABLE = "tenant";
 const DISTRIBUTED_BY = "tenant_id";
+
+/** How sessions are told their tenant: on a cluster by each transaction, which takes it along to the shards. */
+export async function reachOf(dataSource: DataSource): Promise<SessionParts["reach"]> {
+  const { kind } = await readLayout((sql) => dataSource.query(sql));
+  return kind === "DISTRIBUTED" ? "transaction" : "session";
+}
 
 export async function readLayout(ask: Ask): Promise<Layout> {
   const [extension] = await ask("SELECT FROM pg_extension WHERE extname = 'citus'");

@@ -2,12 +2,12 @@ import { LRUCache } from "lru-cache";
 import type { DataSource, EntityManager, EntityMetadata, ObjectLiteral, ObjectType } from "typeorm";
 import type { Secret } from "../platform/keyring";
 import { ACROSS_TENANTS_ROLE } from "./application-role";
-import { readLayout } from "./cluster";
+import { reachOf } from "./cluster";
 import { appliedMigrations, type DatabaseOptions, whileOpen } from "./data-source";
 import { isNodeAway, NoTablesError } from "./errors";
 import { JointReads } from "./joint-reads";
 import { entityOf, layoutOf, type Row, type Shape } from "./rows";
-import type { Session } from "./session";
+import { prepared, type Session } from "./session";
 import { SESSION_SHARES, SessionTurns } from "./session-limits";
 import { type SessionParts, Sessions } from "./sessions";
 
@@ -31,6 +31,8 @@ export interface TenantScope {
     <T>(sql: string, parameters: readonly unknown[], shape: Shape<T>): Promise<T[]>;
     (sql: string, parameters?: readonly unknown[]): Promise<Row[]>;
   };
+  /** `rows` of a statement that finds them by keys, whatever the values, and names its columns: planned once in a session, on one server. */
+  readonly keyed: TenantScope["rows"];
   /** Rows of an entity's table (`SELECT t.*`) as that entity's properties, joined likewise. Other columns keep their names, and need a shape. */
   readonly entities: {
     <T extends ObjectLiteral>(entity: ObjectType<T>, sql: string, parameters: readonly unknown[]): Promise<T[]>;
@@ -86,7 +88,7 @@ export class Database {
   tenant(tenantId: number, signal?: AbortSignal): TenantScope {
     const sessions = new Sessions(this.#parts, tenantId, signal);
     const joint = signal && new JointReads((...read) => sessions.rows(...read), this.#parts.reach === "transaction");
-    return scopeOf(tenantId, this.#parts.dataSource, sessions, joint ?? null);
+    return scopeOf(tenantId, sessions, joint ?? null);
   }
 
   /**
@@ -140,21 +142,18 @@ export class Database {
 const FIND_TENANT = "SELECT id FROM tenant WHERE external_id = $1";
 const MAKE_TENANT = "INSERT INTO tenant (external_id) VALUES ($1) ON CONFLICT (external_id) DO NOTHING RETURNING id";
 
-/** How sessions are told their tenant: on a Citus cluster by each transaction, which takes it along to the shards. */
-export async function reachOf(dataSource: DataSource): Promise<SessionParts["reach"]> {
-  const { kind } = await readLayout((sql) => dataSource.query(sql));
-  return kind === "DISTRIBUTED" ? "transaction" : "session";
-}
-
 /** How a scope's statements come to a session: each by itself, or all in that of the transaction. */
 interface Asking {
   rows<T>(sql: string, parameters: readonly unknown[], shape?: Shape<T>): Promise<T[]>;
   alone<T>(work: (session: Session) => Promise<T>): Promise<T>;
 }
 
-function scopeOf(tenantId: number, dataSource: DataSource, sessions: Sessions, joint: JointReads | null): TenantScope {
+function scopeOf(tenantId: number, sessions: Sessions, joint: JointReads | null): TenantScope {
+  const { dataSource, reach } = sessions.parts;
+  const verbs = verbsOf(sessions, dataSource, joint);
   return {
-    ...verbsOf(sessions, dataSource, joint),
+    ...verbs,
+    keyed: verbs.rows,
     tenantId,
     async transaction(work) {
       const after: (() => void)[] = [];
@@ -162,6 +161,8 @@ function scopeOf(tenantId: number, dataSource: DataSource, sessions: Sessions, j
         const asking: Asking = { rows: (...statement) => session.rows(...statement), alone: (ask) => ask(session) };
         const scope: TenantScope = {
           ...verbsOf(asking, dataSource, null),
+          keyed: <T>(sql: string, parameters: readonly unknown[] = [], shape?: Shape<T>) =>
+            session.rows(sql, parameters, shape, reach === "session" ? prepared.nameOf(sql) : null),
           tenantId,
           transaction: (more) => more(scope),
           afterCommit: (then) => void after.push(then),

@@ -159,12 +159,12 @@ function cancel({ host, port, processID, secretKey, connection: { stream } }: Cl
 }
 
 /**
- * Characters of all reads whose plans are kept: each session that has met all of them holds a hundred bytes for one. An operation's
+ * Characters of all statements whose plans are kept: each session that has met all of them holds a hundred bytes for one. An operation's
  * reads have as many texts as it has shapes, so one that comes once is not kept.
  */
 const MAX_PREPARED = 500_000;
 
-/** The reads whose plans are kept, by their texts. No name is given twice: a session may still hold what had it. */
+/** The statements whose plans are kept, by their texts. No name is given twice: a session may still hold what had it. */
 export class Prepared {
   readonly #names = new Map<string, string>();
   readonly #seen = new LRUCache<string, true>({ max: 1_000 });
@@ -177,10 +177,10 @@ export class Prepared {
     this.#begun = now();
   }
 
-  /** The name under which a read that comes again is parsed and planned once in a session; null for anything but a read. */
+  /** The name under which a statement that comes again is parsed and planned once in a session; null for what reads and adds nothing. */
   nameOf(text: string): string | null {
     const known = this.#names.get(text);
-    if (known || !/^\s*(SELECT|WITH)\b/i.test(text)) return known ?? null;
+    if (known || !/^\s*(SELECT|WITH|INSERT)\b/i.test(text)) return known ?? null;
     if (!this.#seen.has(text)) {
       this.#seen.set(text, true);
       return null;

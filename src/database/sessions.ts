@@ -120,7 +120,7 @@ export class Sessions {
 
   /** @param signal calls off what runs, and refuses what comes later, with a DeadlineError */
   constructor(
-    private readonly parts: SessionParts,
+    readonly parts: SessionParts,
     tenantId: number | null,
     private readonly signal?: AbortSignal,
     role: string | null = null,

@@ -179,7 +179,7 @@ export async function commitPiece(
 ): Promise<StepChange> {
   const change = await inRun(context, async (copy) => {
     const written = await write(copy);
-    await copy.rows(COUNT, countsParameters(context.run, resource, written));
+    await copy.keyed(COUNT, countsParameters(context.run, resource, written));
     return written;
   });
   count(context, resource, change);

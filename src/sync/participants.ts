@@ -303,14 +303,14 @@ async function writeAnswers(
   { known, failures, requests }: Answers,
   mark: Date | null,
 ): Promise<StepChange> {
-  const { tenantId, copyId, rows } = copy;
+  const { tenantId, copyId, rows, keyed } = copy;
   const present = jsonRows(known.map(({ dealId, personIds }) => ({ dealId, personIds })));
   const ids = known.map(({ dealId }) => dealId);
   const parameters = [tenantId, copyId, present, ids, mark, copy.hasMatchedDeals];
   const shape = { removed: "number", known: "json", isAwaited: "flag" } as const;
-  const [gone] = await rows<Forgotten>(FORGET, parameters, shape);
+  const [gone] = await keyed<Forgotten>(FORGET, parameters, shape);
   if (gone?.isAwaited) await rows(TELL_RUN, [tenantId, run.runId]);
-  const added = await rows(ADD, [tenantId, copyId, present]);
+  const added = await keyed(ADD, [tenantId, copyId, present]);
   const now = new Map(known.map(({ dealId, personIds }) => [dealId, personIds]));
   const changes = participantChanges(gone?.known ?? [], ({ dealId }) => now.get(dealId) ?? []);
   await writeChanges(copy, changes, clock());

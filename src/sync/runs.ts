@@ -82,7 +82,7 @@ export interface Held {
 export async function extendLease(scope: TenantScope, run: ClaimedRun, now: Date): Promise<Held | null> {
   const leaseUntil = new Date(now.getTime() + LEASE_MS);
   // Whether a deal is matched is asked in an index's order: without it the rows of others were gone through.
-  const [held] = await scope.rows<Held>(
+  const [held] = await scope.keyed<Held>(
     `WITH extended AS (
        UPDATE sync_run SET lease_until = ${LEASE_UNTIL} WHERE tenant_id = $1 AND id = $2 AND lease_id = $3 AND state = 'RUNNING'
          AND EXISTS (SELECT 1 FROM connection c WHERE c.tenant_id = $1 AND c.copy_id = $4 AND c.state = 'CONNECTED')

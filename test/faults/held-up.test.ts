@@ -1,6 +1,7 @@
 import { Client } from "pg";
 import { APPLICATION_ROLE, asApplication } from "../../src/database/application-role";
-import { Database, reachOf } from "../../src/database/database";
+import { reachOf } from "../../src/database/cluster";
+import { Database } from "../../src/database/database";
 import { heldUpOf } from "../../src/database/errors";
 import { SESSION_LIMITS, SessionTurns, withLimits, withoutTransactionLimit } from "../../src/database/session-limits";
 import { Secret } from "../../src/platform/keyring";

@@ -2,7 +2,7 @@ import { connect, dataOf, noJobIsDue, recordMeeting, syncAgain, syncEnds } from 
 import { useCrm } from "../support/world";
 
 // Two versions side by side: a process whose version ends with its own migrations, and tables that a later one has changed.
-// Seen red with: entries, and security events, of every kind read, where a later version writes one that this one does not know.
+// Seen red with: a kept statement of a transaction that gives all columns of a table; entries, and security events, of every kind read, where a later version writes one that this one does not know.
 
 jest.setTimeout(300_000);
 
@@ -11,8 +11,11 @@ const environment = { SYNC_INTERVAL_SECONDS: "0", RECONCILE_INTERVAL_SECONDS: "0
 type Process = Awaited<ReturnType<typeof world.startProcess>>;
 const start = (roles: string) => world.startProcess({ ...environment, ROLES: roles });
 
+/** Of statements whose plans sessions keep. */
+const KEPT = ["synced_copy", "connection", "sync_run", "sync_step", "matched_record", "deal_participant", "data_gap"];
 /** What the next version may do while this one works: columns with a default, another kind, an index, a table of its own. */
 const LATER = [
+  ...KEPT.map((table) => `ALTER TABLE ${table} ADD COLUMN said_later text NOT NULL DEFAULT ''`),
   "ALTER TABLE deal_change ADD COLUMN seen_by text NOT NULL DEFAULT 'sync', ADD COLUMN run_id uuid",
   "ALTER TABLE deal ADD COLUMN forecast numeric, ADD COLUMN probability integer NOT NULL DEFAULT 0",
   "ALTER TABLE deal_change DROP CONSTRAINT deal_change_kind",

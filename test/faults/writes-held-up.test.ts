@@ -1,6 +1,7 @@
 import { Client } from "pg";
 import { KeepOut } from "../../src/connections/keep-out";
-import { Database, reachOf } from "../../src/database/database";
+import { reachOf } from "../../src/database/cluster";
+import { Database } from "../../src/database/database";
 import { erasePerson } from "../../src/operator/erasure";
 import { systemClock } from "../../src/platform/clock";
 import { Keyring } from "../../src/platform/keyring";

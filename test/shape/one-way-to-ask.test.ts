@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { isNode, type Node, nodesOf, parse, sourceFiles } from "../support/syntax";
 
-/** The database is asked through a scope's `rows`, `entities`, `typed` and `transaction`, or across tenants; and nothing of a library is changed for it. */
+/** The database is asked through a scope's `rows`, `keyed`, `entities`, `typed` and `transaction`, or across tenants; and nothing of a library is changed for it. */
 
 const MOST_FILES = 18;
 const LONGEST_FILE = 250;

@@ -1,5 +1,6 @@
 import { KeepOut } from "../../src/connections/keep-out";
-import { Database, reachOf } from "../../src/database/database";
+import { reachOf } from "../../src/database/cluster";
+import { Database } from "../../src/database/database";
 import { erasePerson, eraseTenant } from "../../src/operator/erasure";
 import { systemClock } from "../../src/platform/clock";
 import { Keyring } from "../../src/platform/keyring";

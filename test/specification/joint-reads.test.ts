@@ -1,6 +1,7 @@
 import { Client } from "pg";
+import { reachOf } from "../../src/database/cluster";
 import { createDataSource } from "../../src/database/data-source";
-import { Database, reachOf } from "../../src/database/database";
+import { Database } from "../../src/database/database";
 import { JointReads } from "../../src/database/joint-reads";
 import { layoutOf, NamedIds, type Read } from "../../src/database/rows";
 import { entities } from "../../src/entities";

@@ -12,7 +12,8 @@ import {
 } from "../../src/briefing/records";
 import { readContacts } from "../../src/briefing/timeline";
 import { readCopyState } from "../../src/connections/completeness";
-import { type CopyScope, Database, reachOf } from "../../src/database/database";
+import { reachOf } from "../../src/database/cluster";
+import { type CopyScope, Database } from "../../src/database/database";
 import { createLogger } from "../../src/platform/logger";
 import { readRunStatus } from "../../src/sync/run-history";
 import { useDatabase } from "../support/world";

@@ -324,6 +324,21 @@ describe.each(REACHES)("reached by the %s,", (reach) => {
     }
   });
 
+  // Planted and seen red: `keyed` as `rows`; `rows` as `keyed`.
+  test("what finds rows by keys is planned once in a session, in transactions too, and nothing else of those is", async () => {
+    const once = "SELECT 1 FROM meeting WHERE tenant_id = $1";
+    const each = "SELECT 2 FROM meeting WHERE tenant_id = $1";
+    const kept = () =>
+      enter("acme").transaction(async ({ tenantId, keyed, rows }) => {
+        await keyed(once, [tenantId]);
+        await rows(each, [tenantId]);
+        return rows("SELECT statement FROM pg_prepared_statements WHERE statement = ANY ($1)", [[once, each]]);
+      });
+    expect(await kept()).toEqual([]);
+    // A cluster plans by the values of a statement.
+    expect(await kept()).toEqual(reach === "session" ? [{ statement: once }] : []);
+  });
+
   test("a statement that runs at its deadline is called off in the database, and its session serves others after it", async () => {
     const slow = enter("acme", AbortSignal.timeout(200));
     await expect(slow.rows("SELECT pg_sleep(20)")).rejects.toMatchObject({ code: "DEADLINE_EXCEEDED" });

@@ -1,7 +1,8 @@
 import type { Simulator } from "../../simulator";
 import { judgeDeals } from "../../src/briefing/quiet/stored-silence";
 import { holdCopyToJudge } from "../../src/connections/copies";
-import { type CopyScope, Database, reachOf } from "../../src/database/database";
+import { reachOf } from "../../src/database/cluster";
+import { type CopyScope, Database } from "../../src/database/database";
 import { SYNC_LISTS } from "../../src/entities/sync-list";
 import type { SyncResource } from "../../src/entities/sync-run";
 import type { TestDatabase } from "./database";
