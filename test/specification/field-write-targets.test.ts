@@ -149,10 +149,12 @@ describe("A wrong target", () => {
     const blank = { idempotencyKey: " " };
     expect(await writeFields(service, meetingId, all(value), blank)).toMatchObject({ field: "idempotencyKey" });
     expect(simulator.log.all()).toEqual([]);
-    expect(statesOf(await writeFields(service, meetingId, all("by a member"), { as: { role: "member" } }))).toEqual([
-      "WRITTEN",
-      "WRITTEN",
-      "WRITTEN",
-    ]);
+    const member = { role: "member" };
+    const written = await writeFields(service, meetingId, all("by a member"), { as: member, idempotencyKey: "member" });
+    // Seen red: refused, as if it had not been written.
+    const again = { ...lapsed, idempotencyKey: "member" };
+    expect(await writeFields(service, meetingId, all("by a member"), again)).toEqual(written);
+    expect(await writeFields(service, meetingId, all(value), again)).toMatchObject({ code: "NOT_ALLOWED_ON_PLAN" });
+    expect(statesOf(written)).toEqual(["WRITTEN", "WRITTEN", "WRITTEN"]);
   });
 });

@@ -212,6 +212,18 @@ test("the same key with the same input is the same write, with another input it 
   expect(posts(simulator)).toHaveLength(2);
 });
 
+// Seen red: NOT_ALLOWED_ON_PLAN, as if nothing had been written; with another key it was a second note.
+test("what was written before the plan lapsed is told to who asks again by its key, and nothing else is", async () => {
+  const input = { meetingId: await ours(), content: "Before", idempotencyKey: "before" };
+  const first = await writeNote(service, input);
+  simulator.log.clear();
+  const lapsed = { plan: "basic" };
+  expect(await writeNote(service, input, lapsed)).toEqual(first);
+  for (const other of [{ content: "After" }, { content: "x".repeat(60_001) }, { idempotencyKey: "after" }])
+    expect(await askNote(service, { ...input, ...other }, lapsed)).toMatchObject({ code: "NOT_ALLOWED_ON_PLAN" });
+  expect(simulator.log.all()).toEqual([]);
+});
+
 const WRITES = `query ($first: Int, $after: String, $meetingId: ID, $idempotencyKey: String) {
   crmWrites(first: $first, after: $after, meetingId: $meetingId, idempotencyKey: $idempotencyKey) {
     nodes { __typename ... on NoteWrite { ${SHOWN_WRITE} } } pageInfo { hasNextPage endCursor } } }`;
