@@ -68,9 +68,10 @@ export class SyncRunResolver {
     return row;
   }
 
+  /** Noted when the first main list fails, while the others are still read. */
   @FieldResolver()
-  error(@Root() { errorCode, errorMessage }: SyncRunRow): SyncError | null {
-    return errorCode && { code: errorCode, message: errorMessage ?? "" };
+  error(@Root() { state, errorCode, errorMessage }: SyncRunRow): SyncError | null {
+    return state === "FAILED" && errorCode ? { code: errorCode, message: errorMessage ?? "" } : null;
   }
 
   @FieldResolver(() => [SyncStep], { description: "In the order in which the run takes them." })

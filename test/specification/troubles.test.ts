@@ -1,5 +1,5 @@
 import { type Subscription, subscribe } from "../support/sockets";
-import { addRunJobs, connect, syncAgain, syncEnds, until } from "../support/stories";
+import { addRunJobs, connect, dataOf, type EndedRun, syncAgain, syncEnds, until } from "../support/stories";
 import { makeStale } from "../support/tokens";
 import { useService } from "../support/world";
 
@@ -87,4 +87,25 @@ test("a token that the CRM knows is renewed once in a run, however many addresse
   expect(grants).toEqual(["authorization_code", "refresh_token"]);
   expect(simulator.log.of("GET", "/api/v2/deals")).toHaveLength(1);
   end();
+});
+
+// Seen red: a run under way said why it had failed, and so did one that a disconnect then cancelled.
+test("a run says why it failed once it has, and not while the lists behind one that failed are read", async () => {
+  const as = { tenant: "told at its end" };
+  const repair = simulator.control.fail({ match: "/api/v2/persons", with: { status: 503, body: "" } });
+  const letGo = simulator.control.fail({ match: "/api/v2/deals", times: 1, with: { kind: "hang" } });
+  const query = "{ syncRuns(first: 1) { nodes { state error { code } steps { resource state } } } }";
+  type Runs = { syncRuns: { nodes: Pick<EndedRun, "state" | "steps" | "error">[] } };
+  try {
+    await connect(service, simulator, as);
+    const run = await until("persons have failed", async () => {
+      const [last] = dataOf(await service.ask<Runs>(query, {}, as)).syncRuns.nodes;
+      return last?.steps.some(({ resource, state }) => resource === "PERSONS" && state === "FAILED") && last;
+    });
+    expect(run).toMatchObject({ state: "RUNNING", error: null });
+  } finally {
+    letGo();
+    repair();
+  }
+  expect(await syncEnds(service, as)).toMatchObject({ state: "FAILED", error: { code: "CRM_UNAVAILABLE" } });
 });
