@@ -145,7 +145,7 @@ export const attendeeShown = (row: MeetingAttendeeRow, outdated: string | null) 
     reason: outdated ?? row.matchReason,
     organizationStatus: outdated ? PENDING : row.organizationStatus,
     organizationRule: outdated ? null : row.organizationRule,
-    organizationReason: outdated ? null : row.organizationReason,
+    organizationReason: row.organizationReason && (outdated ?? row.organizationReason),
     personId: outdated ? null : row.personId,
     organizationId: outdated ? null : row.organizationId,
     candidateIds: outdated ? [] : row.candidateIds,

@@ -46,6 +46,8 @@ test("while no CRM is connected, a meeting and its attendees say that, and not t
   const disconnected = await reasonsOf(before.id);
   expect(disconnected).toContain("No CRM is connected.");
   expect(disconnected).not.toMatch(/next sync|in the CRM/);
+  // Seen red: nothing was said of why an attendee's organization is not known.
+  expect(disconnected).toBe(unconnected);
 });
 
 // Planted and seen red: the statuses of an owner's meetings as they are stored; any status of theirs.
