@@ -36,6 +36,17 @@ export class DealResolver {
     return amount !== null && currency !== null ? { amount, currency } : null;
   }
 
+  /** One that was opened again may have it still. */
+  @FieldResolver(() => Date, { nullable: true, description: "When it was won; null unless it is." })
+  wonAt(@Root() { status, wonTime }: DealRow): Date | null {
+    return status === "won" ? wonTime : null;
+  }
+
+  @FieldResolver(() => Date, { nullable: true, description: "When it was lost; null unless it is." })
+  lostAt(@Root() { status, lostTime }: DealRow): Date | null {
+    return status === "lost" ? lostTime : null;
+  }
+
   @FieldResolver()
   crmUrl(@Root() { crmId }: DealRow, @Ctx() { connection }: OperationContext): Promise<string | null> {
     return crmUrl(connection, "deal", crmId);

@@ -81,22 +81,6 @@ export class Deal extends Node {
   })
   stageChangeTime!: Date | null;
 
-  @Field(() => Date, {
-    name: "wonAt",
-    simple: false,
-    nullable: true,
-    description: "When it was won; null unless it is.",
-  })
-  wonTime!: Date | null;
-
-  @Field(() => Date, {
-    name: "lostAt",
-    simple: false,
-    nullable: true,
-    description: "When it was lost; null unless it is.",
-  })
-  lostTime!: Date | null;
-
   @Field(() => String, { nullable: true, description: "Why it was lost, in the seller's words." })
   lostReason!: string | null;
 

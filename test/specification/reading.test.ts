@@ -347,3 +347,17 @@ test("a list inside a record has its own default, also where first is null", asy
   const { nodes } = dataOf(await service.ask<Found>(query, {}, as)).organizations;
   expect(nodes.map(({ unsaid, nothing }) => [unsaid.length, nothing.length])).toEqual([[7, 7]]);
 });
+
+// Seen red: a deal that was opened again, or lost after all, said when it had been won.
+test("when a deal was won or lost is told of one that is, whatever the CRM remembers of before", async () => {
+  const id = encodeId("Deal", copyId, simulator.company.stories.singleDeal.dealId);
+  const store = "UPDATE deal SET status = $1, won_time = $2, lost_time = $2 WHERE copy_id = $3 AND crm_id = $4";
+  const at = "2026-11-01T10:00:00.000Z";
+  const read = async (status: string) => {
+    await database.query(store, [status, at, copyId, simulator.company.stories.singleDeal.dealId]);
+    return dataOf(await service.ask("query ($id: ID!) { deal(id: $id) { status wonAt lostAt } }", { id }));
+  };
+  expect(await read("won")).toEqual({ deal: { status: "WON", wonAt: at, lostAt: null } });
+  expect(await read("lost")).toEqual({ deal: { status: "LOST", wonAt: null, lostAt: at } });
+  expect(await read("open")).toEqual({ deal: { status: "OPEN", wonAt: null, lostAt: null } });
+});
