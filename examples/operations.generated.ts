@@ -25,7 +25,7 @@ export type QuietVerdict =
   | 'QUIET'
   /** The buyer does not answer, or never has, and no next step is planned. */
   | 'GHOSTED'
-  /** The data is too old to say. */
+  /** The data is too old to say, or was never read completely. */
   | 'UNKNOWN';
 
 /** Where the connection stands. */
@@ -43,7 +43,7 @@ export type TroubleCode =
   | 'CRM_UNAVAILABLE'
   /** It refused a request: a right of the authorizing user or of the app is missing. */
   | 'CRM_REFUSED'
-  /** The company's account is not open. */
+  /** The CRM company's account is not open. */
   | 'CRM_ACCOUNT_CLOSED'
   /** Its answer made no sense. */
   | 'CRM_ANSWER_UNREADABLE'

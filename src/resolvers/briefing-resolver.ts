@@ -58,7 +58,7 @@ export class BriefingResolver {
 
   @FieldResolver(() => [Deal], {
     complexity: asMany(50),
-    description: "Other deals of the attendees, open ones first; at most 50.",
+    description: "Other deals that attendees take part in or that could be meant; open ones first, at most 50.",
   })
   @LooksUp<MeetingRow>(({ id }, { otherDeals }) => otherDeals(id))
   async otherDeals(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<DealRow[]> {
@@ -76,7 +76,7 @@ export class BriefingResolver {
 
   @FieldResolver(() => [Organization], {
     complexity: asMany(A_DEPARTMENT),
-    description: "The companies for which the attendees come.",
+    description: "The organizations for which the attendees come.",
   })
   @LooksUp<MeetingRow>(({ id }, reads) => lookUpOrganizations(id, reads))
   async organizations(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<OrganizationRow[]> {
@@ -86,7 +86,7 @@ export class BriefingResolver {
   @FieldResolver(() => Date, {
     nullable: true,
     description:
-      "The oldest watermark of what the briefing shows: up to then it is known to be complete; null while a list was never read.",
+      "The oldest watermark of what the briefing shows: up to then it is known to be complete; null while a list was never read to its end, pipelines and stages aside.",
   })
   @LooksUp<MeetingRow>((_meeting, { state }) => void state())
   async asOf(@Ctx() { loaders }: OperationContext): Promise<Date | null> {
@@ -95,7 +95,7 @@ export class BriefingResolver {
   }
 
   @FieldResolver(() => [DataGap], {
-    description: "What could not be read, so that nothing missing looks like nothing there.",
+    description: "What it lacks, so that nothing missing looks like nothing there.",
   })
   @LooksUp<MeetingRow>(({ id }, reads) => void lookUpGaps(id, reads))
   gaps(@Root() { meeting }: Briefing, @Ctx() context: OperationContext): Promise<GapSummary[]> {
@@ -104,7 +104,7 @@ export class BriefingResolver {
 
   @FieldResolver(() => [Interaction], {
     description:
-      "The latest interactions with the attendees and about the meeting's deal, newest first. An attendee's activities and notes that name no deal, or another, are among them; they count for the silence of the deal that they name, and mails for that of each deal of their person.",
+      "Newest first: with the attendees and about the meeting's deal, or until one is certain all that could be meant. An attendee's activities and notes that name no deal, or another, are among them; they count for the silence of the deal that they name, and mails for that of each deal of their person.",
   })
   @LooksUp<MeetingRow, Sized>(({ id }, reads, { first }) => lookUpTimeline(id, reads, nestedSize(first ?? 10)))
   timeline(
@@ -117,7 +117,7 @@ export class BriefingResolver {
 
   @FieldResolver(() => [DealChange], {
     description:
-      "What has changed in the deal since the meeting before this one, or in the last 30 days; newest first. The history " +
+      "What has changed in the deal since the meeting before this one began, or without one in the last 30 days; newest first. The history " +
       "begins with the connection. Empty where no deal is certain.",
   })
   async changes(
@@ -134,7 +134,7 @@ export class BriefingResolver {
 
   @FieldResolver(() => Meeting, {
     nullable: true,
-    description: "The meeting before this one that was about the same deal and was not cancelled.",
+    description: "The last meeting before this one that was about the same deal, was not cancelled and has begun.",
   })
   @LooksUp<MeetingRow>(({ id }, { previousMeeting }) => previousMeeting(id))
   previousMeeting(@Root() { meeting }: Briefing, @Ctx() { loaders }: OperationContext): Promise<MeetingRow | null> {
@@ -153,7 +153,7 @@ export class PersonMatchResolver {
   @FieldResolver(() => Organization, {
     nullable: true,
     description:
-      "The matched person's company, else the one that the domain of the address tells. null also where the CRM shows it no more, or not to the authorizing user.",
+      "The matched person's organization, else the one that the domain of the address tells. null also where the CRM shows it no more, or not to the authorizing user.",
   })
   @LooksUp<MeetingAttendeeRow>(({ organizationId }, { organization }) => organization(organizationId))
   organization(
@@ -210,7 +210,7 @@ export class MeetingMatchResolver {
 
   @FieldResolver(() => [Organization], {
     complexity: asMany(A_DEPARTMENT),
-    description: "The companies for which the attendees come.",
+    description: "The organizations for which the attendees come.",
   })
   @LooksUp<MeetingMatchRow>(({ meetingId }, reads) => lookUpOrganizations(meetingId, reads))
   organizations(@Root() { meetingId }: MeetingMatch, @Ctx() context: OperationContext): Promise<OrganizationRow[]> {

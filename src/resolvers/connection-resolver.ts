@@ -141,7 +141,7 @@ export class ConnectionResolver {
   }
 
   @Mutation(() => DisconnectResult, {
-    description: "Ends the connection on our side, whatever its state; disconnecting twice is no mistake.",
+    description: "Ends the connection on this service's side, whatever its state; disconnecting twice is no mistake.",
   })
   async disconnect(@Ctx() context: OperationContext): Promise<DisconnectSuccess | Refusal> {
     const disconnected = await context.services.disconnecting.disconnect(context.actor);

@@ -66,6 +66,8 @@ export class ActivityResolver {
   }
 }
 
+const NOTE_URL = "The page of the record that it hangs on; null where the CRM company's domain is not known.";
+
 @Resolver(() => Note)
 export class NoteResolver {
   @FieldResolver(() => String, { complexity: LARGE_VALUE, description: "Sanitized HTML, safe to show." })
@@ -89,7 +91,7 @@ export class NoteResolver {
     return (await loaders.shownNote.load(crmId)).cut;
   }
 
-  @FieldResolver(() => String, { nullable: true, description: "The record that it hangs on, in the CRM." })
+  @FieldResolver(() => String, { nullable: true, description: NOTE_URL })
   async crmUrl(
     @Root() { dealId, personId, organizationId }: NoteHead,
     @Ctx() { connection }: OperationContext,
@@ -106,7 +108,10 @@ export class NoteResolver {
     return (await loaders.ourNotes.load(crmId)) !== null;
   }
 
-  @FieldResolver(() => CrmUser, { nullable: true, description: "The CRM user who wrote it." })
+  @FieldResolver(() => CrmUser, {
+    nullable: true,
+    description: "The CRM user who wrote it; null where the CRM names none that is known.",
+  })
   @LooksUp<NoteHead>(({ authorId }, { user }) => user(authorId))
   author(@Root() { authorId }: NoteHead, @Ctx() { loaders }: OperationContext): Promise<CrmUserRow | null> {
     return recordOf(loaders.user, authorId);

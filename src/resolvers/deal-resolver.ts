@@ -78,7 +78,7 @@ export class DealResolver {
 
   @FieldResolver(() => Organization, {
     nullable: true,
-    description: "The company it is with; null where none is readable.",
+    description: "The organization it is with; null where none is readable.",
   })
   @LooksUp<DealRow>(({ organizationId }, { organization }) => organization(organizationId))
   organization(
@@ -161,7 +161,8 @@ export class DealResolver {
 
   @FieldResolver(() => Interaction, {
     nullable: true,
-    description: "The latest meeting, activity, mail or note of a person; null where none is known.",
+    description:
+      "The latest meeting, done activity, mail, or note that this service did not write; null where none is known.",
   })
   @LooksUp<DealRow>(({ crmId }, { quietFacts }) => void quietFacts(crmId))
   async lastInteraction(

@@ -32,7 +32,7 @@ export class NominatedFieldResolver {
   @FieldResolver(() => [CrmField], {
     complexity: LIVE,
     description:
-      "Fields of the entity in the CRM, as read within the minute for those who may choose fields and within the hour for others; for all once the company's tokens are short (decision 0028). An error with the code NOT_CONNECTED, NEEDS_REAUTHORIZATION or CRM_UNAVAILABLE where they cannot be read.",
+      "Fields of the entity in the CRM, as read within the minute for those who may choose fields and within the hour for others; for all once the CRM company's tokens are short (decision 0028). An error with the code NOT_CONNECTED, NEEDS_REAUTHORIZATION or CRM_UNAVAILABLE where they cannot be read.",
   })
   async fields(
     @Arg("entity", () => CrmEntityEnum, { description: "Whose fields." }) entity: MatchedEntity,
@@ -116,7 +116,7 @@ export class FieldMappingResolver {
 const IN_WORDS = {
   complexity: CUSTOM_FIELDS,
   description:
-    "All custom fields with names, types and labels, as the CRM's list of fields was last read; no call to the CRM.",
+    "All custom fields, 500 at most, with names, types and labels, as the CRM's list of fields was last read; no call to the CRM.",
 };
 
 @Resolver(() => Deal)

@@ -85,7 +85,7 @@ export class ListsResolver {
   }
 
   @Query(() => OrganizationConnection, {
-    description: "The companies of persons who are matched to a recorded meeting, newest in the CRM first.",
+    description: "The organizations that are matched to a recorded meeting, newest in the CRM first.",
   })
   async organizations(
     @Args(() => PageArgs) args: PageArgs,

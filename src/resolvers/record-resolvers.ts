@@ -28,7 +28,7 @@ export class PersonResolver {
 
   @FieldResolver(() => Organization, {
     nullable: true,
-    description: "The person's company; null where none is readable.",
+    description: "The person's organization; null where none is readable.",
   })
   @LooksUp<PersonRow>(({ organizationId }, { organization }) => organization(organizationId))
   organization(

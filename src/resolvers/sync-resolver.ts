@@ -33,7 +33,9 @@ import { recordOf, recordsOf } from "./look-ups";
 
 @Resolver(() => SyncRun)
 export class SyncRunResolver {
-  @Query(() => SyncRunConnection, { description: "The tenant's sync runs of the last 90 days, newest first." })
+  @Query(() => SyncRunConnection, {
+    description: "The tenant's sync runs of the last 90 days, and the last that succeeded; newest first.",
+  })
   syncRuns(
     @Args(() => PageArgs) args: PageArgs,
     @Ctx() { actor, scope }: OperationContext,
@@ -117,14 +119,18 @@ export class DataGapResolver {
   }
 }
 
+/** Rows are few in all but the oddest companies: what is left out is told by the numbers. */
+const MOST_FIRST =
+  "Most deals first; the first 500: where those are not all, their deals are fewer in sum than `VisibilityReport.deals`.";
+
 @Resolver(() => VisibilityReport)
 export class VisibilityResolver {
-  @FieldResolver(() => [OwnerVisibility], { complexity: asMany(100), description: "Most deals first; the first 500." })
+  @FieldResolver(() => [OwnerVisibility], { complexity: asMany(100), description: MOST_FIRST })
   byOwner(@Root() { byOwner }: Visibility): SeenDeals[] {
     return byOwner;
   }
 
-  @FieldResolver(() => [PipelineVisibility], { description: "Most deals first." })
+  @FieldResolver(() => [PipelineVisibility], { description: MOST_FIRST })
   byPipeline(@Root() { byPipeline }: Visibility): SeenDeals[] {
     return byPipeline;
   }
@@ -141,7 +147,7 @@ export class VisibilityResolver {
 
 @Resolver(() => OwnerVisibility)
 export class OwnerVisibilityResolver {
-  @FieldResolver(() => CrmUser, { nullable: true, description: "null: records whose owner is not known." })
+  @FieldResolver(() => CrmUser, { nullable: true, description: "null: deals whose owner is not known." })
   owner(@Root() { crmId }: SeenDeals, @Ctx() { loaders }: EventContext): Promise<CrmUserRow | null> {
     return recordOf(loaders.user, crmId);
   }
@@ -149,7 +155,7 @@ export class OwnerVisibilityResolver {
 
 @Resolver(() => PipelineVisibility)
 export class PipelineVisibilityResolver {
-  @FieldResolver(() => Pipeline, { nullable: true, description: "null: of pipelines that could not be read." })
+  @FieldResolver(() => Pipeline, { nullable: true, description: "null: deals of pipelines that could not be read." })
   pipeline(@Root() { crmId }: SeenDeals, @Ctx() { loaders }: EventContext): Promise<PipelineRow | null> {
     return recordOf(loaders.pipeline, crmId);
   }

@@ -15,8 +15,7 @@ export const ReauthorizationReasonEnum = apiEnum<ReauthorizationReason>(
   {
     GRANT_REVOKED:
       "The CRM refused the refresh token: user deactivated or deleted, app uninstalled, or grant invalidated.",
-    RENEWAL_UNCONFIRMED:
-      "A renewal was cut off after it was sent, and the CRM then refused the last token that we hold.",
+    RENEWAL_UNCONFIRMED: "A renewal was cut off after it was sent, and the CRM then refused the last token held here.",
     IDENTITY_CHANGED: "The token turned out to belong to another user or company than the one that authorized.",
   },
 );
@@ -24,7 +23,7 @@ export const ReauthorizationReasonEnum = apiEnum<ReauthorizationReason>(
 export const TroubleCodeEnum = apiEnum<TroubleCode>("TroubleCode", "What keeps a connected CRM from working.", {
   CRM_UNAVAILABLE: "It could not be reached or had a fault, or the operator has stopped all calls.",
   CRM_REFUSED: "It refused a request: a right of the authorizing user or of the app is missing.",
-  CRM_ACCOUNT_CLOSED: "The company's account is not open.",
+  CRM_ACCOUNT_CLOSED: "The CRM company's account is not open.",
   CRM_ANSWER_UNREADABLE: "Its answer made no sense.",
   RATE_LIMITED: "Its request limit is used up; others share it.",
   SERVICE_MISCONFIGURED: "It does not accept this service's app registration: tell the operator.",
@@ -47,7 +46,7 @@ export class Trouble {
 }
 
 @ObjectType({
-  description: "What the CRM's company may spend a day with all its apps, and what this service does with it.",
+  description: "What the CRM company may spend a day with all its apps, and what this service does with it.",
 })
 export class CrmBudget {
   @Field(() => Int, {
@@ -58,12 +57,12 @@ export class CrmBudget {
 
   @Field(() => Int, {
     nullable: true,
-    description: "What the company has left today, as the CRM last said; null where it has not said today.",
+    description: "What the CRM company has left today, as the CRM last said; null where it has not said today.",
   })
   remaining!: number | null;
 
   @Field(() => Int, {
-    description: "What this service has spent today, of what every tenant of the company asked for.",
+    description: "What this service has spent today, of what every tenant of the CRM company asked for.",
   })
   spentToday!: number;
 
@@ -101,11 +100,12 @@ export class PipelineVisibility {
 export class VisibilityReport {
   @Field(() => Date, {
     nullable: true,
-    description: "The oldest watermark of the lists that are counted; null before each was read to its end.",
+    description:
+      "The oldest watermark of the lists that are counted; null before each of them, the pipelines aside, was read to its end.",
   })
   asOf!: Date | null;
 
-  @Field(() => Int, { description: "Deals of the synced copy, in whatever state." })
+  @Field(() => Int, { description: "Deals of the synced copy, in whatever status." })
   deals!: number;
 
   @Field(() => Int, { description: "Persons of the synced copy." })

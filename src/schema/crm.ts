@@ -60,7 +60,7 @@ export class CrmUser extends Node {
   @Field(() => String, { description: "The address in the CRM." })
   email!: string;
 
-  @Field(() => Boolean, { description: "False where the CRM has deactivated the user." })
+  @Field(() => Boolean, { description: "False where the CRM has deactivated the user, or lists it no more." })
   active!: boolean;
 }
 
@@ -155,7 +155,7 @@ export class CrmFieldValue {
   @Field(() => String, {
     nullable: true,
     description:
-      "For people, up to 1,000 characters: labels of options, names of users, amounts with currency; persons and organizations by name where they are matched, else by id. null where it is empty.",
+      "For people, up to 1,000 characters: labels of options, names of users, amounts with currency; persons and organizations by name where they are matched, else by id. null where it is empty or has no words.",
   })
   text!: string | null;
 

@@ -14,7 +14,7 @@ import { Checked, CurrencyCode, Text, With } from "./refusal";
 
 export const DealConnection = connectionOf("Deal", () => Deal, "A page of deals.");
 export const PersonConnection = connectionOf("Person", () => Person, "A page of persons.");
-export const OrganizationConnection = connectionOf("Organization", () => Organization, "A page of companies.");
+export const OrganizationConnection = connectionOf("Organization", () => Organization, "A page of organizations.");
 export const MeetingConnection = connectionOf("Meeting", () => Meeting, "A page of meetings.");
 
 const ORDER = "A cursor holds in the order it was given in.";

@@ -13,9 +13,9 @@ import { apiEnum, Node, ObjectType } from "./base";
 import { HoldsAddress, NotBefore, resultOf, SensibleInstant, Text, WellFormed } from "./refusal";
 
 export const AttendeeSideEnum = apiEnum<AttendeeSide>("AttendeeSide", "Whose side an attendee is on.", {
-  SELLER: "One of our own: the same company domain as the owner's, or a user of the CRM.",
-  BUYER: "From the customer's side.",
-  IGNORED: "Nobody to match: a room, a robot or no usable address.",
+  SELLER: "One of our own: the owner, somebody with the same company domain, or a user of the CRM.",
+  BUYER: "Everybody else: the buyer's side.",
+  IGNORED: "Nobody to match: a room, a bot, a mailing list, or no address that somebody reads.",
 });
 
 export const MatchStatusEnum = apiEnum<MatchStatus>(
@@ -51,8 +51,8 @@ export const OrganizationRuleEnum = apiEnum<OrganizationRule>(
   "By what it was found for which organization an attendee comes.",
   {
     ORGANIZATION_OF_PERSON: "The person belongs to it.",
-    DOMAIN_OF_PERSONS: "At least two of its persons, and of no other's, have an address at the domain.",
-    DOMAIN_OF_WEBSITE: "The domain is that of its website, and of no other's.",
+    DOMAIN_OF_PERSONS: "At least two of its persons have an address at the domain, and no other uses it.",
+    DOMAIN_OF_WEBSITE: "The domain is that of its website, and no other uses it.",
   },
 );
 
@@ -64,7 +64,7 @@ export const DealRuleEnum = apiEnum<DealRule>(
     SAME_CRM_ACTIVITY: "The CRM has an activity at the time of the meeting with one of its persons, on this deal.",
     ONE_DEAL_OF_ALL: "Whoever of several persons with one address attends, it is the only deal.",
     ONLY_CANDIDATE: "It is the only deal around the meeting.",
-    MOST_ATTENDEES: "Strictly most attendees take part in it.",
+    MOST_ATTENDEES: "Strictly most attendees take part in it, or come from its organization.",
     OWNER_ATTENDS: "Only its owner was in the meeting.",
     OPEN_BEFORE_CLOSED: "Only it was open when the meeting began.",
   },
@@ -86,7 +86,7 @@ export class Meeting extends Node {
   @Field(() => Date, { nullable: true, description: "When it ends or ended; null where that was not recorded." })
   endsAt!: Date | null;
 
-  @Field(() => String, { description: "The address of the seller who held it." })
+  @Field(() => String, { description: "The address of the seller who holds or held it." })
   ownerEmail!: string;
 
   @Field(() => Date, {
@@ -113,7 +113,7 @@ export class PersonMatch {
   @Field(() => OrganizationRuleEnum, { nullable: true, description: "The rule that found the organization." })
   organizationRule!: OrganizationRule | null;
 
-  @Field(() => String, { nullable: true, description: "The same in words; null for one's own side." })
+  @Field(() => String, { nullable: true, description: "The same in words; null for SELLER and IGNORED." })
   organizationReason!: string | null;
 
   personId!: number | null;
@@ -141,7 +141,7 @@ export class MeetingMatch {
   @Field(() => MeetingMatchStatusEnum, { description: "Whether the deal is known, or someone has to choose." })
   status!: MeetingMatchStatus;
 
-  @Field(() => DealRuleEnum, { nullable: true, description: "The rule that decided, or CHOSEN where a person did." })
+  @Field(() => DealRuleEnum, { nullable: true, description: "The rule that decided, or CHOSEN where a user did." })
   rule!: DealRule | null;
 
   @Field(() => String, { description: "The same in words, or why nothing decided." })

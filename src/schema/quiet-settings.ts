@@ -68,7 +68,7 @@ export class QuietSettings extends Node {
   @Field(() => [String], {
     name: "twoWayActivityTypes",
     simple: false,
-    description: "Kinds of activities in which the buyer has a part, beside the CRM's own call, meeting and lunch.",
+    description: "Types of activities in which the buyer has a part, beside the CRM's own call, meeting and lunch.",
   })
   twoWayTypes!: string[];
 
@@ -173,7 +173,7 @@ export class QuietSettingsInput {
   @Checked("types", typesFault)
   @Field(() => [String], {
     description:
-      "Kinds of activities, by the CRM's key of the kind, in which the buyer has a part: at most 50 of 100 characters. The CRM's call, meeting and lunch need not be named; its task and deadline cannot be.",
+      "Types of activities, by the CRM's key of the type, in which the buyer has a part: at most 50 of 100 characters. The CRM's call, meeting and lunch need not be named; its task and deadline cannot be.",
   })
   twoWayActivityTypes!: string[];
 

@@ -12,34 +12,38 @@ export const QuietVerdictEnum = apiEnum<QuietVerdict>(
     COOLING: "The contact thins out, nothing is planned, or the deal stands still in its stage.",
     QUIET: "No contact for long, and no next step within 30 days.",
     GHOSTED: "The buyer does not answer, or never has, and no next step is planned.",
-    UNKNOWN: "The data is too old to say.",
+    UNKNOWN: "The data is too old to say, or was never read completely.",
   },
 );
 
-export const QuietReasonCodeEnum = apiEnum<QuietReasonCode>("QuietReasonCode", "What makes a deal look quiet.", {
-  NO_RECENT_ACTIVITY: "No contact for long.",
-  GHOSTED: "We wrote last, and the buyer has not answered.",
-  NEVER_REPLIED: "The buyer has never answered.",
-  NO_NEXT_STEP: "Nothing is planned.",
-  NEXT_STEP_OVERDUE: "What was planned is past and not done.",
-  STALLED_IN_STAGE: "In its stage for longer than usual.",
-  CRM_ROTTEN: "Past the days after which the CRM calls a deal in this stage rotten.",
-  CLOSE_DATE_PASSED: "The expected close date is past.",
-  CLOSE_DATE_PUSHED: "Syncs saw the expected close date moved later several times.",
-  OWNER_INACTIVE: "The owner is no longer active in the CRM.",
-  DATA_STALE: "The synced copy is too old.",
-  DATA_INCOMPLETE: "Something that the verdict needs could not be read.",
-});
+export const QuietReasonCodeEnum = apiEnum<QuietReasonCode>(
+  "QuietReasonCode",
+  "What makes a deal look quiet, or keeps from seeing whether it is.",
+  {
+    NO_RECENT_ACTIVITY: "No contact for long.",
+    GHOSTED: "We wrote last, and the buyer has not answered.",
+    NEVER_REPLIED: "The buyer has never answered.",
+    NO_NEXT_STEP: "Nothing is planned.",
+    NEXT_STEP_OVERDUE: "What was planned is past and not done.",
+    STALLED_IN_STAGE: "In the same stage for long.",
+    CRM_ROTTEN: "Past the days after which the CRM calls a deal in this stage rotten.",
+    CLOSE_DATE_PASSED: "The expected close date is past.",
+    CLOSE_DATE_PUSHED: "Syncs saw the expected close date moved later, twice or as often as the settings say.",
+    OWNER_INACTIVE: "The owner is no longer active in the CRM.",
+    DATA_STALE: "The synced copy is too old.",
+    DATA_INCOMPLETE: "Participants or activities of the deal could not be read, or were not yet.",
+  },
+);
 
 export const InteractionKindEnum = apiEnum<InteractionRow["kind"]>(
   "InteractionKind",
-  "MEETING: a recorded meeting with the buyer. NOTE: one that a person wrote, never one of this service.",
+  "What a contact was, or its trace in the CRM.",
   {
     MEETING: "A recorded meeting with the buyer.",
     ACTIVITY: "A done activity in the CRM.",
     INCOMING_MAIL: "The buyer's last mail, by the CRM's time stamp.",
-    OUTGOING_MAIL: "The last mail to the buyer, by the CRM's time stamp.",
-    NOTE: "A note that a person wrote, never one of this service.",
+    OUTGOING_MAIL: "The last mail to the buyer, or the first that was seen, by the CRM's time stamp.",
+    NOTE: "A note in the CRM, never one of this service.",
   },
 );
 
@@ -50,7 +54,7 @@ export class Interaction {
 
   @Field(() => Date, {
     description:
-      "A meeting counts at its end; an activity that has a `day` from when that begins in `QuietSettings.timeZone`.",
+      "A meeting counts at its end, or where none was recorded at its start; an activity that has a `day` from when that begins in `QuietSettings.timeZone`.",
   })
   at!: Date;
 
@@ -63,7 +67,7 @@ export class Interaction {
   day!: Date | null;
 }
 
-@ObjectType({ description: "One thing that speaks for a verdict." })
+@ObjectType({ description: "One thing that makes a deal look quiet, or keeps from seeing whether it is." })
 export class QuietReason {
   @Field(() => QuietReasonCodeEnum, { description: "Which one, machine-readable." })
   code!: QuietReasonCode;
@@ -91,7 +95,7 @@ export class QuietReason {
 
 @ObjectType({
   description:
-    "Whether a deal has gone quiet, judged from contact with the buyer, never from our own writes: from mails with its people, and activities, notes and meetings that are about it.",
+    "Whether a deal has gone quiet, judged from contact with the buyer, never from what this service wrote: from mails with its people, and activities, notes and meetings that are about it.",
 })
 export class QuietSignal {
   @Field(() => QuietVerdictEnum, { description: "How quiet it has gone." })
@@ -123,7 +127,10 @@ export class QuietSignal {
   @Field(() => Date, { description: "The instant of the answer, not that of the stored schedule." })
   judgedAt!: Date;
 
-  @Field(() => [QuietReason], { description: "Everything that speaks for the verdict." })
+  @Field(() => [QuietReason], {
+    description:
+      "All that hold of an open deal, whatever its verdict: an ACTIVE one may have some, and one that is COOLING before its days are over none.",
+  })
   reasons!: QuietReason[];
 
   @Field(() => Date, {
@@ -137,17 +144,20 @@ export class QuietSignal {
   @Field(() => Date, {
     nullable: true,
     description:
-      "When the copy will be too old to judge by, if no sync succeeds: of every deal alike. Null before it was read completely.",
+      "When the copy will be too old to judge by, if no sync succeeds: of every deal alike. Null before its persons and activities were read to their end.",
   })
   staleAt!: Date | null;
 
   @Field(() => Date, {
-    description: "The moment up to which the synced copy is complete; before a run has succeeded, now.",
+    description:
+      "Up to when deals, persons, activities and notes of the synced copy are complete; judgedAt while one of these was never read to its end.",
   })
   asOf!: Date;
 }
 
-@ObjectType({ description: "What a person said of a deal's silence, while it holds. The CRM is told nothing of it." })
+@ObjectType({
+  description: "What a user of this service said of a deal's silence, while it holds. The CRM is told nothing of it.",
+})
 export class Snooze {
   @Field(() => String, { name: "reason", simple: false, description: "Why the deal is quiet." })
   snoozeReason!: string;

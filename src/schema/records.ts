@@ -16,7 +16,7 @@ export class Money {
   @Field(() => DecimalScalar, { description: "The exact amount." })
   amount!: string;
 
-  @Field(() => String, { description: "ISO 4217." })
+  @Field(() => String, { description: "The CRM's code of it: ISO 4217, or one of the CRM company's own." })
   currency!: string;
 }
 
@@ -28,7 +28,7 @@ export class EmailAddress {
   @Field(() => String, { nullable: true, description: "What kind it is, for example work." })
   label!: string | null;
 
-  @Field(() => Boolean, { description: "Whether it is the one to use first." })
+  @Field(() => Boolean, { description: "Whether it is the one to use first, or stands in one field with it." })
   primary!: boolean;
 }
 
@@ -44,10 +44,14 @@ export class PhoneNumber {
   primary!: boolean;
 }
 
-const CRM_URL = "The record's page in the CRM, for people; null where the company's domain is not known.";
+const CRM_URL = "The record's page in the CRM, for people; null where the CRM company's domain is not known.";
 const CUSTOM_FIELDS = "The custom fields that are set, by key, as the CRM holds them.";
 
-@ObjectType({ implements: Node, description: "A deal that is matched to a recorded meeting." })
+@ObjectType({
+  implements: Node,
+  description:
+    "A deal that is matched to a recorded meeting: it is what that is or could be about, or an attendee takes part in it.",
+})
 export class Deal extends Node {
   @Field(() => String, { description: "Its id in the CRM." })
   crmId!: number;
@@ -61,7 +65,7 @@ export class Deal extends Node {
   @Field(() => DealStatusEnum, { description: "Whether it is still open." })
   status!: DealRow["status"];
 
-  @Field(() => Boolean, { description: "False while this deal's participants could not be read." })
+  @Field(() => Boolean, { description: "False while this deal's participants could not be read, or were not yet." })
   participantsKnown!: boolean;
 
   @Field(() => DateScalar, { nullable: true, description: "The day on which the seller expects to close it." })
@@ -97,8 +101,8 @@ export const DealChangeKindEnum = apiEnum<DealChangeKind>("DealChangeKind", "Wha
   CLOSE_DATE: "The day on which the seller expects to close it.",
   STATUS: "open, won or lost.",
   OWNER: "The CRM user who owns it, by name.",
-  PERSON: "Its contact person.",
-  ORGANIZATION: "The company it is with.",
+  PERSON: "Its contact person, by name.",
+  ORGANIZATION: "The organization it is with, by name.",
   TITLE: "What it is called.",
   PARTICIPANTS: "Who takes part in it, as far as that could be read.",
   VERDICT:
@@ -128,7 +132,10 @@ export class DealSuccess {
 
 export const DealResult = resultOf("DealResult", () => DealSuccess);
 
-@ObjectType({ implements: Node, description: "A person who is matched to an attendee of a recorded meeting." })
+@ObjectType({
+  implements: Node,
+  description: "A person who is matched to an attendee of a recorded meeting: who is the attendee, or could be.",
+})
 export class Person extends Node {
   @Field(() => String, { description: "Its id in the CRM." })
   crmId!: number;
@@ -165,7 +172,11 @@ export class Person extends Node {
   crmUrl!: string | null;
 }
 
-@ObjectType({ implements: Node, description: "A company in the CRM of a person who is matched to a recorded meeting." })
+@ObjectType({
+  implements: Node,
+  description:
+    "A company in the CRM that is matched to a recorded meeting: of a person who is, or told by the domain of an attendee's address.",
+})
 export class Organization extends Node {
   @Field(() => String, { description: "Its id in the CRM." })
   crmId!: number;

@@ -14,11 +14,11 @@ export const SyncKindEnum = apiEnum<SyncKind>(
 );
 
 export const SyncStateEnum = apiEnum<SyncState>("SyncState", "Where a run or one of its steps stands.", {
-  QUEUED: "Waits for a worker.",
+  QUEUED: "Waits for a worker: not begun, or a run between two of its turns.",
   RUNNING: "Under way.",
   SUCCEEDED: "Ended well, perhaps with gaps.",
   FAILED: "Ended with an error; what was read stays.",
-  CANCELLED: "Ended by a disconnect or a new authorization.",
+  CANCELLED: "Ended by a disconnect or a new authorization; a step also where its run ended before it came to it.",
 });
 
 export const SyncResourceEnum = apiEnum<SyncResource>(
@@ -68,7 +68,7 @@ export class DataGap {
   @Field(() => GapCodeEnum, { description: "The reason, machine-readable." })
   code!: GapCode;
 
-  @Field(() => Int, { description: "How many records are touched." })
+  @Field(() => Int, { description: "How many records are touched; 1 where the list as a whole is." })
   count!: number;
 
   @Field(() => Date, { description: "Since when." })
@@ -93,7 +93,10 @@ export class SyncError {
   message!: string;
 }
 
-@ObjectType({ description: "One list of the CRM within a run." })
+@ObjectType({
+  description:
+    "One list of the CRM within a run. Of DEAL_PARTICIPANTS `requests` and `fetched` count deals, `written` and `removed` who takes part in them, `unchanged` nothing.",
+})
 export class SyncStep {
   @Field(() => SyncResourceEnum, { description: "Which list." })
   resource!: SyncResource;
@@ -103,11 +106,12 @@ export class SyncStep {
 
   @Field(() => Date, {
     nullable: true,
-    description: "The updated_since that this resource was asked with; null where it was read whole.",
+    description:
+      "The first updated_since that this resource was asked with; null where it was asked with none, as where it is only read whole.",
   })
   updatedSince!: Date | null;
 
-  @Field(() => Int, { description: "Requests that were answered and committed." })
+  @Field(() => Int, { description: "Requests of which it is committed what came of them." })
   requests!: number;
 
   @Field(() => Int, { description: "Records that the CRM sent." })

@@ -12,11 +12,12 @@ export const RoleEnum = apiEnum<ActorRole>("Role", "What the viewer is in the te
 
 @ObjectType({ description: "Who is asking, as the bearer token proves it." })
 export class Viewer {
-  @Field(() => String, { description: "The user's id in the host product." })
+  @Field(() => String, { description: "The id of the user of this service, as the token names it." })
   userId!: string;
 
   @Field(() => String, {
-    description: "The organization of the service that owns the connection (the specification's 'owner organization').",
+    description:
+      "The tenant's id, as the token names it: who owns the connection (the specification's 'owner organization').",
   })
   tenantId!: string;
 
@@ -31,7 +32,7 @@ export class Viewer {
 
   @Field(() => Boolean, {
     description:
-      "Whether this viewer may connect, re-authorize and map fields. Disconnecting is open to owners and admins on any plan.",
+      "Whether this viewer may connect, re-authorize and nominate fields. To disconnect and to clear a nomination is open to owners and admins on any plan.",
   })
   canManageConnection!: boolean;
 }

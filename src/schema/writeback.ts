@@ -11,9 +11,9 @@ import { Checked, NotBlank, resultOf } from "./refusal";
 /** One whose answer is still awaited is UNKNOWN to whoever asks. */
 export type WriteState = Exclude<StoredWriteState, "SENDING">;
 export const WriteStateEnum = apiEnum<WriteState>("WriteState", "What became of a write.", {
-  WRITTEN: "Accepted by the CRM, seen in its answer.",
+  WRITTEN: "Accepted by the CRM: seen in its answer, or found there later.",
   FAILED: "Certainly not in the CRM as it was sent.",
-  UNKNOWN: "The answer was lost; it will be looked up, and is never sent twice.",
+  UNKNOWN: "It is being sent, or its answer was lost: that is looked up, and nothing is sent twice.",
 });
 
 export const WriteErrorCodeEnum = apiEnum<StoredWriteErrorCode>(
@@ -26,8 +26,9 @@ export const WriteErrorCodeEnum = apiEnum<StoredWriteErrorCode>(
     RECORD_NOT_FOUND: "The record is gone, or the authorizing user does not see it.",
     FORBIDDEN: "The authorizing user or the app lacks a permission in the CRM.",
     RATE_LIMITED: "The CRM's request limit is used up; nothing was written.",
-    CRM_UNAVAILABLE: "The CRM could not be reached; nothing was sent.",
-    NEEDS_REAUTHORIZATION: "The CRM no longer accepts the authorization; nothing was written.",
+    CRM_UNAVAILABLE:
+      "The CRM could not be reached or was too slow, or the operator has stopped all calls; nothing was sent.",
+    NEEDS_REAUTHORIZATION: "The CRM no longer accepts the authorization, or was disconnected; nothing was written.",
     CRM_ACCOUNT_CLOSED: "The CRM company's account is not open.",
     ANSWER_LOST:
       "The CRM's answer was lost: UNKNOWN until it is looked up, FAILED where it is not there as it was sent.",
@@ -43,6 +44,8 @@ export class WriteError {
   message!: string;
 }
 
+const WHY_NOT = "Why it is not WRITTEN; null where it is, and while it is being sent.";
+
 @ObjectType({ implements: Node, description: "The receipt of one note. It stays when the CRM is disconnected." })
 export class NoteWrite extends Node {
   @Field(() => CrmEntityEnum, { description: "What kind of record it was written on." })
@@ -57,7 +60,7 @@ export class NoteWrite extends Node {
   @Field(() => String, { description: "The note's last line in the CRM names it; by it a lost answer is looked up." })
   reference!: string;
 
-  @Field(() => WriteError, { nullable: true, description: "Why it is not WRITTEN; null where it is." })
+  @Field(() => WriteError, { nullable: true, description: WHY_NOT })
   error!: WriteError | null;
 
   @Field(() => Date, { description: "When it was asked for." })
@@ -81,7 +84,7 @@ export class FieldWrite extends Node {
   @Field(() => WriteStateEnum, { description: "What became of it." })
   state!: WriteState;
 
-  @Field(() => WriteError, { nullable: true, description: "Why it is not WRITTEN; null where it is." })
+  @Field(() => WriteError, { nullable: true, description: WHY_NOT })
   error!: WriteError | null;
 
   @Field(() => Date, { description: "When it was asked for." })

@@ -116,6 +116,25 @@ test("it follows the syncs, and says of nobody that he owns what the CRM names n
   expect([after?.deals, after?.asOf]).toEqual([before?.deals, null]);
 });
 
+test("of very many pipelines and owners the first are shown, and the numbers tell that they are not all", async () => {
+  const as = { tenant: "setup-1" };
+  const copyId = await copyOf(database, as.tenant);
+  const more = (table: string, ids: string) =>
+    database.query(
+      `INSERT INTO ${table} SELECT (jsonb_populate_record(NULL::${table}, to_jsonb(t) || jsonb_build_object(${ids}))).*
+       FROM (SELECT * FROM ${table} WHERE copy_id = $1 ORDER BY crm_id LIMIT 1) t, generate_series(900001, 900501) n`,
+      [copyId],
+    );
+  await more("pipeline", "'crm_id', n");
+  await more("crm_user", "'crm_id', n");
+  await more("deal", "'crm_id', n, 'pipeline_id', n, 'owner_id', n");
+  const { deals = 0, byOwner = [], byPipeline = [] } = (await reportOf(as)) ?? {};
+  for (const rows of [byOwner, byPipeline]) {
+    expect(rows).toHaveLength(500);
+    expect(rows.reduce((sum, row) => sum + row.deals, 0)).toBeLessThan(deals);
+  }
+});
+
 test("without a connection there is none", async () => {
   expect(await reportOf({ tenant: "never-connected" })).toBeNull();
 });

@@ -16,7 +16,7 @@ export type SyncKind =
 
 /** Where a run or one of its steps stands. */
 export type SyncState =
-  /** Waits for a worker. */
+  /** Waits for a worker: not begun, or a run between two of its turns. */
   | 'QUEUED'
   /** Under way. */
   | 'RUNNING'
@@ -24,7 +24,7 @@ export type SyncState =
   | 'SUCCEEDED'
   /** Ended with an error; what was read stays. */
   | 'FAILED'
-  /** Ended by a disconnect or a new authorization. */
+  /** Ended by a disconnect or a new authorization; a step also where its run ended before it came to it. */
   | 'CANCELLED';
 
 /** The lists of the CRM, in the order in which a run reads them. */
@@ -88,11 +88,11 @@ export type SyncErrorCode =
 
 /** Whose side an attendee is on. */
 export type AttendeeSide =
-  /** One of our own: the same company domain as the owner's, or a user of the CRM. */
+  /** One of our own: the owner, somebody with the same company domain, or a user of the CRM. */
   | 'SELLER'
-  /** From the customer's side. */
+  /** Everybody else: the buyer's side. */
   | 'BUYER'
-  /** Nobody to match: a room, a robot or no usable address. */
+  /** Nobody to match: a room, a bot, a mailing list, or no address that somebody reads. */
   | 'IGNORED';
 
 /** Whether one record is meant, several could be, or none is known. */
@@ -127,14 +127,14 @@ export type DealRule =
   | 'ONE_DEAL_OF_ALL'
   /** It is the only deal around the meeting. */
   | 'ONLY_CANDIDATE'
-  /** Strictly most attendees take part in it. */
+  /** Strictly most attendees take part in it, or come from its organization. */
   | 'MOST_ATTENDEES'
   /** Only its owner was in the meeting. */
   | 'OWNER_ATTENDS'
   /** Only it was open when the meeting began. */
   | 'OPEN_BEFORE_CLOSED';
 
-/** MEETING: a recorded meeting with the buyer. NOTE: one that a person wrote, never one of this service. */
+/** What a contact was, or its trace in the CRM. */
 export type InteractionKind =
   /** A recorded meeting with the buyer. */
   | 'MEETING'
@@ -142,9 +142,9 @@ export type InteractionKind =
   | 'ACTIVITY'
   /** The buyer's last mail, by the CRM's time stamp. */
   | 'INCOMING_MAIL'
-  /** The last mail to the buyer, by the CRM's time stamp. */
+  /** The last mail to the buyer, or the first that was seen, by the CRM's time stamp. */
   | 'OUTGOING_MAIL'
-  /** A note that a person wrote, never one of this service. */
+  /** A note in the CRM, never one of this service. */
   | 'NOTE';
 
 /** What of a deal has changed. */
@@ -159,9 +159,9 @@ export type DealChangeKind =
   | 'STATUS'
   /** The CRM user who owns it, by name. */
   | 'OWNER'
-  /** Its contact person. */
+  /** Its contact person, by name. */
   | 'PERSON'
-  /** The company it is with. */
+  /** The organization it is with, by name. */
   | 'ORGANIZATION'
   /** What it is called. */
   | 'TITLE'
@@ -189,10 +189,10 @@ export type QuietVerdict =
   | 'QUIET'
   /** The buyer does not answer, or never has, and no next step is planned. */
   | 'GHOSTED'
-  /** The data is too old to say. */
+  /** The data is too old to say, or was never read completely. */
   | 'UNKNOWN';
 
-/** What makes a deal look quiet. */
+/** What makes a deal look quiet, or keeps from seeing whether it is. */
 export type QuietReasonCode =
   /** No contact for long. */
   | 'NO_RECENT_ACTIVITY'
@@ -204,19 +204,19 @@ export type QuietReasonCode =
   | 'NO_NEXT_STEP'
   /** What was planned is past and not done. */
   | 'NEXT_STEP_OVERDUE'
-  /** In its stage for longer than usual. */
+  /** In the same stage for long. */
   | 'STALLED_IN_STAGE'
   /** Past the days after which the CRM calls a deal in this stage rotten. */
   | 'CRM_ROTTEN'
   /** The expected close date is past. */
   | 'CLOSE_DATE_PASSED'
-  /** Syncs saw the expected close date moved later several times. */
+  /** Syncs saw the expected close date moved later, twice or as often as the settings say. */
   | 'CLOSE_DATE_PUSHED'
   /** The owner is no longer active in the CRM. */
   | 'OWNER_INACTIVE'
   /** The synced copy is too old. */
   | 'DATA_STALE'
-  /** Something that the verdict needs could not be read. */
+  /** Participants or activities of the deal could not be read, or were not yet. */
   | 'DATA_INCOMPLETE';
 
 /** Where the connection stands. */
@@ -237,7 +237,7 @@ export type Crm =
 export type ReauthorizationReason =
   /** The CRM refused the refresh token: user deactivated or deleted, app uninstalled, or grant invalidated. */
   | 'GRANT_REVOKED'
-  /** A renewal was cut off after it was sent, and the CRM then refused the last token that we hold. */
+  /** A renewal was cut off after it was sent, and the CRM then refused the last token held here. */
   | 'RENEWAL_UNCONFIRMED'
   /** The token turned out to belong to another user or company than the one that authorized. */
   | 'IDENTITY_CHANGED';
@@ -248,7 +248,7 @@ export type TroubleCode =
   | 'CRM_UNAVAILABLE'
   /** It refused a request: a right of the authorizing user or of the app is missing. */
   | 'CRM_REFUSED'
-  /** The company's account is not open. */
+  /** The CRM company's account is not open. */
   | 'CRM_ACCOUNT_CLOSED'
   /** Its answer made no sense. */
   | 'CRM_ANSWER_UNREADABLE'
@@ -292,11 +292,11 @@ export type ThresholdScope =
 
 /** What became of a write. */
 export type WriteState =
-  /** Accepted by the CRM, seen in its answer. */
+  /** Accepted by the CRM: seen in its answer, or found there later. */
   | 'WRITTEN'
   /** Certainly not in the CRM as it was sent. */
   | 'FAILED'
-  /** The answer was lost; it will be looked up, and is never sent twice. */
+  /** It is being sent, or its answer was lost: that is looked up, and nothing is sent twice. */
   | 'UNKNOWN';
 
 /** Why a write failed, or why it is not known. */
@@ -313,9 +313,9 @@ export type WriteErrorCode =
   | 'FORBIDDEN'
   /** The CRM's request limit is used up; nothing was written. */
   | 'RATE_LIMITED'
-  /** The CRM could not be reached; nothing was sent. */
+  /** The CRM could not be reached or was too slow, or the operator has stopped all calls; nothing was sent. */
   | 'CRM_UNAVAILABLE'
-  /** The CRM no longer accepts the authorization; nothing was written. */
+  /** The CRM no longer accepts the authorization, or was disconnected; nothing was written. */
   | 'NEEDS_REAUTHORIZATION'
   /** The CRM company's account is not open. */
   | 'CRM_ACCOUNT_CLOSED'
@@ -487,7 +487,7 @@ export type QuietSettingsInput = {
   thresholds: Array<QuietThresholdInput>;
   /** Whether Saturdays and Sundays are not to count. */
   businessDays: boolean;
-  /** Kinds of activities, by the CRM's key of the kind, in which the buyer has a part: at most 50 of 100 characters. The CRM's call, meeting and lunch need not be named; its task and deadline cannot be. */
+  /** Types of activities, by the CRM's key of the type, in which the buyer has a part: at most 50 of 100 characters. The CRM's call, meeting and lunch need not be named; its task and deadline cannot be. */
   twoWayActivityTypes: Array<string>;
   /** IANA name of at most 100 characters; null: that of the user who authorized. */
   timeZone?: string | null | undefined;
