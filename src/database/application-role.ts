@@ -22,7 +22,9 @@ export const CONNECT_TIMEOUT_MS = 10 * SECOND_MS;
 
 /** Not yet connected. @throws DatabaseUnavailableError where a certificate that the address names cannot be read */
 export function connectionTo(url: Secret): Client {
-  const config = { connectionString: url.reveal(), connectionTimeoutMillis: CONNECT_TIMEOUT_MS };
+  // Of what it is asked much has no limit: a host that goes without a word is found out by TCP.
+  const alive = { keepAlive: true, keepAliveInitialDelayMillis: SILENCE_MS };
+  const config = { connectionString: url.reveal(), connectionTimeoutMillis: CONNECT_TIMEOUT_MS, ...alive };
   try {
     // What it is asked next says so.
     return new Client(config).on("error", () => undefined);

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { pino } from "pino";
 import { z } from "zod";
+import { connectionTo } from "../../src/database/application-role";
 import { AdvisoryLocks } from "../../src/database/between-processes";
 import { createDataSource, openPool } from "../../src/database/data-source";
 import { Database } from "../../src/database/database";
@@ -62,20 +63,24 @@ test("a read that is called off gives its session back, though another host take
   await dataSource.destroy();
 }, 90_000);
 
-// Linux tells when TCP asks. Seen red: after two hours.
+// Linux tells when TCP asks. Seen red, each: after two hours.
 (process.platform === "linux" ? test : test.skip)(
-  "a session of which nothing comes is asked by TCP after 10 s",
+  "a session of which nothing comes is asked by TCP after 10 s, of the pool and of a start that waits for another's migrations",
   async () => {
     const pool = openPool(database.url, limits, {}, silent, "ended");
-    const { rows } = await pool.query("SELECT inet_client_port() AS port");
-    const ours = `:${rows[0].port.toString(16).toUpperCase().padStart(4, "0")} `;
-    const line = readFileSync("/proc/net/tcp", "utf8")
-      .split("\n")
-      .find((line) => line.split(":").slice(0, 3).join(":").includes(ours));
-    const [, kind, inHundredths = ""] = /0{8}:0{8} (\d\d):([0-9A-F]{8})/.exec(line ?? "") ?? [];
-    expect(kind).toBe("02");
-    expect(Number.parseInt(inHundredths, 16)).toBeLessThan(1_001);
-    await pool.end();
+    const waiting = connectionTo(database.url);
+    await waiting.connect();
+    for (const session of [pool, waiting]) {
+      const { rows } = await session.query("SELECT inet_client_port() AS port");
+      const ours = `:${rows[0].port.toString(16).toUpperCase().padStart(4, "0")} `;
+      const line = readFileSync("/proc/net/tcp", "utf8")
+        .split("\n")
+        .find((line) => line.split(":").slice(0, 3).join(":").includes(ours));
+      const [, kind, inHundredths = ""] = /0{8}:0{8} (\d\d):([0-9A-F]{8})/.exec(line ?? "") ?? [];
+      expect(kind).toBe("02");
+      expect(Number.parseInt(inHundredths, 16)).toBeLessThan(1_001);
+    }
+    await Promise.all([pool.end(), waiting.end()]);
   },
 );
 
