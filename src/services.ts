@@ -79,6 +79,8 @@ export function compose(parts: ServiceParts) {
   const notifications = new Notifications(url, logger, config.roles.has("worker") ? SAY_RULES : "");
   const crmStops = new CrmStops(database);
   notifications.subscribe(CRM_STOP_CHANGED, null, () => crmStops.forget());
+  // Told too where it listens anew, as after a failover.
+  notifications.subscribe(CRM_STOP_CHANGED, null, database.forgetIds);
   const crm = crmOf(parts, crmStops);
   const { base, oauth, credentials, keyring, keepOut, budget, reservationOf, tokens, tokensOf, apiOf } = crm;
   const fieldMappings = new FieldMappings({ ...base, apiOf });

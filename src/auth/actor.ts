@@ -110,13 +110,15 @@ export function createCallers(
 ): Callers {
   const proof = proofOf(config.proof, logger, clock);
   const believed = new LRUCache<string, { actor: Actor; from: number; until: number }>({ max: MOST_BELIEVED });
+  // A database that has taken over may have given it another.
+  const isStill = async ({ tenant, tenantId }: Actor) => (await tenantIdOf(tenant)) === tenantId;
   const verify: ActorVerifier = async (token) => {
     // The whole token, signature and all; as a digest, so that no copy of it lies in memory.
     const key = hash("sha256", token, "base64");
     const now = clock().getTime();
     const known = believed.get(key);
     // A clock that was set back must not prolong belief in keys that are withdrawn meanwhile.
-    if (known && known.from <= now && now < known.until) return known.actor;
+    if (known && known.from <= now && now < known.until && (await isStill(known.actor))) return known.actor;
     const proven = await prove(token, proof, config, clock);
     // Before the tenant is looked up: meanwhile the keys may be fetched anew, and this one be gone.
     const provenUntil = proof.until();

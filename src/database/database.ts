@@ -4,7 +4,7 @@ import type { Secret } from "../platform/keyring";
 import { ACROSS_TENANTS_ROLE } from "./application-role";
 import { reachOf } from "./cluster";
 import { appliedMigrations, type DatabaseOptions, whileOpen } from "./data-source";
-import { isNodeAway, NoTablesError } from "./errors";
+import { heldUpAtDeadline, isNodeAway, NoTablesError } from "./errors";
 import { JointReads } from "./joint-reads";
 import { entityOf, layoutOf, type Row, type Shape } from "./rows";
 import { prepared, type Session } from "./session";
@@ -61,7 +61,7 @@ export interface CopyScope extends TenantScope {
 }
 
 /**
- * Tenants whose ids a process remembers, for ten minutes: a standby or backup that takes over may not know them.
+ * Tenants whose ids a process remembers, for ten minutes or until it listens anew: a standby or backup that takes over may not know them.
  * Not by `max`, for which room is made at once: 40 ms and 4 MB of each process.
  */
 const KNOWN = { maxSize: 100_000, sizeCalculation: () => 1, ttl: 600_000, noUpdateTTL: true };
@@ -119,18 +119,23 @@ export class Database {
     await this.#parts.dataSource.query("SELECT 1 FROM tenant LIMIT 1");
   }
 
-  /** The id by which the tenant's rows are kept; given at first sight, and the same for ever. */
+  /** The id by which the tenant's rows are kept; given at first sight, and the same for ever. @throws HeldUpError */
   idOf(externalId: string): Promise<number> {
-    const known = this.#ids.get(externalId) ?? this.#readId(externalId);
+    const known = this.#ids.get(externalId) ?? this.#readId(externalId).catch(heldUpAtDeadline);
     this.#ids.set(externalId, known);
     known.catch(() => this.#ids.delete(externalId));
     return known;
   }
 
+  /** Another database may have taken over. */
+  forgetIds = () => this.#ids.clear();
+
   async #readId(externalId: string): Promise<number> {
+    // No operation has begun yet, whose deadline it would have. One that is called off may be made all the same, and is found then.
+    const sessions = new Sessions(this.#parts, null, AbortSignal.timeout(KNOWN_WITHIN_MS), ACROSS_TENANTS_ROLE);
     // Looked for first, so that a known tenant costs no write; and last, where another process makes it at this moment.
     for (const sql of [FIND_TENANT, MAKE_TENANT, FIND_TENANT]) {
-      const ask = () => this.acrossTenants<{ id: number }>(sql, [externalId], { id: "number" });
+      const ask = () => sessions.alone((session) => session.rows<{ id: number }>(sql, [externalId], { id: "number" }));
       // A tenant is made on every node. A session finds by failing that a node was away since it last asked it.
       const [tenant] = await ask().catch((error: unknown) => (isNodeAway(error) ? ask() : Promise.reject(error)));
       if (tenant) return tenant.id;
@@ -139,6 +144,7 @@ export class Database {
   }
 }
 
+const KNOWN_WITHIN_MS = 10_000;
 const FIND_TENANT = "SELECT id FROM tenant WHERE external_id = $1";
 const MAKE_TENANT = "INSERT INTO tenant (external_id) VALUES ($1) ON CONFLICT (external_id) DO NOTHING RETURNING id";
 

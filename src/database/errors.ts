@@ -55,6 +55,11 @@ export class HeldUpError extends ServiceError {
   readonly code = "TEMPORARILY_UNAVAILABLE";
 }
 
+/** For what was called off before the caller's own time began. */
+export function heldUpAtDeadline(cause: unknown): never {
+  throw cause instanceof DeadlineError ? new HeldUpError(TRY_AGAIN, { cause }) : cause;
+}
+
 /** PostgreSQL's codes for a lock, a silence or a transaction over its limit, as of a frozen process, and for locks that wait for each other. */
 const DEADLOCK = "40P01";
 const LOCK_CODES = ["55P03", "25P03", "25P04", DEADLOCK];

@@ -182,7 +182,7 @@ export class Sessions {
   #turn(): Promise<() => void> {
     const { tenantId, role } = this.#reach;
     const isBackground = !this.signal && workFields().operationId === undefined;
-    const use = isBackground ? "background" : this.signal || (tenantId === null && role === null) ? "read" : "work";
+    const use = isBackground ? "background" : role === null && (this.signal || tenantId === null) ? "read" : "work";
     const within = this.signal ?? (isBackground ? undefined : AbortSignal.timeout(TURN_WITHIN_MS));
     return this.parts.turns.take(String(tenantId ?? ""), use, within).catch((cause: unknown) => {
       throw this.signal ? deadline({ cause }) : new HeldUpError(TRY_AGAIN, { cause });
@@ -207,13 +207,13 @@ export class Sessions {
   /**
    * An operation's next statement goes on in the session of the one before, which is set to its tenant already: the levels of a query follow each
    * other within a turn of the event loop. Where none comes at once it is given back, so that an operation which waits for something else holds none.
+   * Nor is one kept that acts in a role, which ends with the statement.
    */
   async #giveBack(session: Session): Promise<void> {
-    if (!this.signal || this.#kept || session.isTransactionActive) return session.release();
+    const isKept = this.signal && this.#reach.role === null && !this.#kept && !session.isTransactionActive;
+    if (!isKept) return session.release();
     this.#kept = session;
-    const release = () => {
-      if (this.#kept === session) void this.#takeKept()?.release();
-    };
+    const release = () => void (this.#kept === session && this.#takeKept()?.release());
     setImmediate(() => setImmediate(release));
   }
 }

@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { appendFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
 import { startSimulator } from "../../simulator";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/database/embedded/embedded-postgres";
@@ -14,7 +15,7 @@ import type { ActorClaims } from "../support/actors";
 import { on } from "../support/database";
 import { notesWith, posts, writeNote } from "../support/notes";
 import { ENCRYPTION_KEYS, environmentFor, type Service, type ServiceOptions, startService } from "../support/service";
-import { connect, recordMeeting, syncEnds } from "../support/stories";
+import { connect, recordMeeting, syncEnds, until } from "../support/stories";
 import { useStarted } from "../support/world";
 import { startWriteback } from "../support/writeback";
 
@@ -108,6 +109,23 @@ test("a note whose receipt was lost with the server that had it is found, not se
   expect(await writeLater()).toMatchObject({ state: "WRITTEN", crmNoteId, reference });
   expect(posts(simulator)).toHaveLength(4);
 }, 120_000);
+
+// Seen red: by its number from before, "Something went wrong on our side" for up to ten minutes.
+test("a tenant of which the server that took over knows nothing is served by a process that knows it", async () => {
+  const as = { tenant: "lost with the server" };
+  await served(async (service) => {
+    await service.ask("{ connection { state } }", {}, as);
+    const listening = () =>
+      query("SELECT pid FROM pg_stat_activity WHERE application_name = 'crm-connection listener'");
+    const [before] = await listening();
+    await query(`DELETE FROM tenant WHERE external_id = '${as.tenant}'`);
+    await query(`SELECT pg_terminate_backend(${before?.pid}, 5000)`);
+    await until("it listens again", async () => (await listening()).length === 1);
+    // It is told of that when it is.
+    await sleep(200);
+    expect(await recordMeeting(service, ["ada@buyer.example"], {}, as)).toMatchObject({ id: expect.anything() });
+  });
+}, 60_000);
 
 test("also where the service's keys were rotated since", async () => {
   const first = await write("rotated");

@@ -63,6 +63,24 @@ test("a read that is called off gives its session back, though another host take
   await dataSource.destroy();
 }, 90_000);
 
+// Seen red: after 72 s. Each request of the tenant waited for it.
+test("which tenant it is, where that is not remembered, is waited for ten seconds and told as held up, and then asked of the next host", async () => {
+  const dataSource = await createDataSource({ url: gate.urlOf(database.url), entities: [] }).initialize();
+  const db = new Database(dataSource);
+  const tenantId = await db.idOf("acme");
+  for (const tenant of ["not remembered", "acme"]) {
+    db.forgetIds();
+    await db.answers();
+    gate.silenceOpen();
+    const askedAt = performance.now();
+    const refusal = await db.idOf(tenant).catch((error: unknown) => error);
+    expect(heldUpOf(refusal)).not.toBeNull();
+    expect(performance.now() - askedAt).toBeLessThan(20_000);
+  }
+  expect(await db.idOf("acme")).toBe(tenantId);
+  await dataSource.destroy();
+}, 90_000);
+
 // Linux tells when TCP asks. Seen red, each: after two hours.
 (process.platform === "linux" ? test : test.skip)(
   "a session of which nothing comes is asked by TCP after 10 s, of the pool and of a start that waits for another's migrations",

@@ -4,10 +4,11 @@ import { createLogger } from "../../src/platform/logger";
 import { JWT_SECRET, tokenFor } from "../support/actors";
 
 // Seen red with: a token believed by its payload alone; a token believed for a minute whatever its end; one believed for ever;
-// one believed for as long as the clock was set back.
+// one believed for as long as the clock was set back; one whose tenant has another number by now.
 
 const START = Date.now();
 let now: number;
+let tenantId = 1;
 const auth = {
   proof: { kind: "secret" as const, secret: new Secret(JWT_SECRET) },
   issuer: undefined,
@@ -16,7 +17,7 @@ const auth = {
 const verifier = () =>
   createCallers(
     auth,
-    async () => 1,
+    async () => tenantId,
     createLogger("silent"),
     () => new Date(now),
   ).verify;
@@ -56,6 +57,14 @@ test("a clock that is set back has each token proven again", async () => {
   const first = await verify(token);
   inSeconds(0);
   expect(await verify(token)).not.toBe(first);
+});
+
+test("a believed token is of its tenant's present number", async () => {
+  const verify = verifier();
+  const token = await endsIn(3_600);
+  const numbers: number[] = [];
+  for (tenantId of [2, 3, 1]) numbers.push((await verify(token)).tenantId);
+  expect(numbers).toEqual([2, 3, 1]);
 });
 
 test("what a believed token says is not believed of another with the same words", async () => {
