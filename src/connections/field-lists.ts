@@ -11,8 +11,8 @@ import { holdLiveCopy } from "./copies";
 
 /** Names of fields and options may be changed at any time, and no record says so. */
 const READ_EVERY_MS = DAY_MS;
-/** However often records name something unknown, and however often it fails. */
-const ASK_APART_MS = HOUR_MS;
+/** However often records name something unknown; and where it fails, for as long as that has gone on: a right has to be given. */
+const [ASK_APART_MS, LONGEST_REST_MS] = [HOUR_MS, 4 * HOUR_MS];
 /** Unknown names that are kept of an entity. A company has a few hundred fields; with more unknown ones the list is due anyway. */
 const MOST_UNKNOWN = 500;
 
@@ -71,9 +71,13 @@ export function unknownIn(values: CustomFields, { types, names }: KnownFields): 
 /** Whether a list was asked for so lately that it is not to be asked for again. */
 export const isAskedLately = (at: Date, now: Date): boolean => msApart(at, now) < ASK_APART_MS;
 
+type Asked = Pick<FieldListRow, "askedAt" | "failedSince">;
+const rests = ({ askedAt, failedSince }: Asked, now: Date): boolean =>
+  msApart(askedAt, now) < Math.max(ASK_APART_MS, Math.min(LONGEST_REST_MS, msApart(failedSince ?? askedAt, askedAt)));
+
 /** Whether it was asked for lately, and did not come. */
-export const hasFailedLately = (list: Pick<FieldListRow, "askedAt" | "readAt"> | null, now: Date): boolean =>
-  list !== null && list.askedAt.getTime() !== list.readAt?.getTime() && isAskedLately(list.askedAt, now);
+export const hasFailedLately = (list: Asked | null, now: Date): boolean =>
+  list !== null && list.failedSince !== null && rests(list, now);
 
 /** Within it a label is taken for the option that had it: who writes many values pays for few lists. */
 const LABELS_HOLD_MS = MINUTE_MS;
@@ -90,9 +94,9 @@ export interface Onlooker {
 }
 
 /** Whether the CRM's list is to be asked for now. */
-export function isFieldListDue(list: Pick<FieldListRow, "askedAt" | "readAt" | "wanted"> | null, now: Date): boolean {
+export function isFieldListDue(list: (Asked & Pick<FieldListRow, "readAt" | "wanted">) | null, now: Date): boolean {
   if (!list) return true;
-  if (isAskedLately(list.askedAt, now)) return false;
+  if (rests(list, now)) return false;
   return list.readAt === null || list.wanted.length > 0 || msApart(list.readAt, now) >= READ_EVERY_MS;
 }
 
@@ -136,8 +140,8 @@ export async function noteUnknownFields(
 /** The list was asked for, and did not come. */
 export async function noteAsked({ tenantId, copyId, rows }: CopyScope, entity: CrmEntity, askedAt: Date) {
   await rows(
-    `INSERT INTO field_list (tenant_id, copy_id, entity, asked_at, wanted, missing) VALUES ($1, $2, $3, $4, '{}', '{}')
-     ON CONFLICT (tenant_id, copy_id, entity) DO UPDATE SET asked_at = EXCLUDED.asked_at`,
+    `INSERT INTO field_list AS f (tenant_id, copy_id, entity, asked_at, failed_since, wanted, missing) VALUES ($1, $2, $3, $4, $4, '{}', '{}')
+     ON CONFLICT (tenant_id, copy_id, entity) DO UPDATE SET asked_at = EXCLUDED.asked_at, failed_since = coalesce(f.failed_since, EXCLUDED.asked_at)`,
     [tenantId, copyId, entity, askedAt],
   );
 }
@@ -166,7 +170,7 @@ export async function keepFieldList(
   const missing = [...(before?.wanted ?? []), ...(before?.missing ?? [])].filter((name) => !names.has(name));
   await rows(
     `INSERT INTO field_list (tenant_id, copy_id, entity, asked_at, read_at, wanted, missing) VALUES ($1, $2, $3, $4, $4, '{}', $5)
-     ON CONFLICT (tenant_id, copy_id, entity) DO UPDATE SET asked_at = $4, read_at = $4, wanted = '{}', missing = $5`,
+     ON CONFLICT (tenant_id, copy_id, entity) DO UPDATE SET asked_at = $4, read_at = $4, failed_since = NULL, wanted = '{}', missing = $5`,
     [tenantId, copyId, entity, askedAt, missing.slice(0, MOST_UNKNOWN)],
   );
   await writeFields(copy, entity, fields);

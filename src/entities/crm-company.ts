@@ -57,6 +57,10 @@ export class FieldListRow extends OfCopy {
   @Column("timestamptz", { nullable: true })
   readAt!: Date | null;
 
+  /** Since when it did not come, however often it was asked for; null: it came when it last was. */
+  @Column("timestamptz", { nullable: true })
+  failedSince!: Date | null;
+
   /** Fields and options that records have named since, and that it does not have. */
   @Column("text", { array: true })
   wanted!: string[];

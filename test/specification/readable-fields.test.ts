@@ -239,6 +239,29 @@ test("a list that cannot be read fails no sync, keeps what was read, and is aske
   expect(await sync()).toEqual(["ORGANIZATION"]);
 });
 
+// Seen red with: each hour, 240 tokens a day for one list, for as long as it lasted.
+test("a list that goes on failing is asked for ever more rarely, each four hours in the end", async () => {
+  passMinutes(24 * 60);
+  simulator.control.fail({ match: listPath("ORGANIZATION"), with: { status: 403 } });
+  for (const [minutes, isAsked] of [
+    [0, true],
+    [60, true],
+    [70, true],
+    [110, false],
+    [30, true],
+    [230, false],
+    [10, true],
+    [230, false],
+    [10, true],
+  ] as const) {
+    passMinutes(minutes);
+    expect([minutes, (await sync()).includes("ORGANIZATION")]).toEqual([minutes, isAsked]);
+  }
+  simulator.control.clearFaults();
+  passMinutes(4 * 60);
+  expect(await sync()).toContain("ORGANIZATION");
+});
+
 test("the list that an admin looks at on the connection is what records are shown by from then on", async () => {
   const key = keyOf("DEAL", "varchar");
   simulator.control.describeField("deal", key, { name: "Order number" });

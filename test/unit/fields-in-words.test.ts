@@ -46,6 +46,13 @@ test("unknown is a key that the list does not have, and an option that its field
 });
 
 const at = (hours: number) => new Date(Date.UTC(2026, 10, 22) + hours * 3_600_000);
+/** Never read, and so many hours ago asked for last, and first in vain. */
+const inVain = (asked: number, failed: number) => ({
+  askedAt: at(-asked),
+  failedSince: at(-failed),
+  readAt: null,
+  wanted: [],
+});
 
 test.each([
   ["never asked", null, true],
@@ -53,9 +60,14 @@ test.each([
   ["with something wanted, asked half an hour ago", { askedAt: at(-0.5), readAt: at(-0.5), wanted: ["c"] }, false],
   ["with something wanted, asked an hour ago", { askedAt: at(-1), readAt: at(-1), wanted: ["c"] }, true],
   ["read a day ago", { askedAt: at(-24), readAt: at(-24), wanted: [] }, true],
-  ["read a day ago, asked in vain just now", { askedAt: at(-0.1), readAt: at(-24), wanted: [] }, false],
-  ["never read, asked an hour ago", { askedAt: at(-1), readAt: null, wanted: [] }, true],
+  ["read a day ago, asked in vain just now", { ...inVain(0.1, 0.1), readAt: at(-24) }, false],
+  ["never read, asked an hour ago", inVain(1, 1), true],
+  ["never read, asked an hour ago, and two before that", inVain(1, 3), false],
+  ["never read, asked two hours ago, and two before that", inVain(2, 4), true],
+  ["never read for a year, asked less than four hours ago", inVain(3.9, 9_000), false],
+  ["never read for a year, asked four hours ago", inVain(4, 9_000), true],
   ["noted by a clock of next year", { askedAt: at(9_000), readAt: at(9_000), wanted: [] }, true],
+  ["seen to fail by a clock of next year", inVain(4, -9_000), true],
 ])("whether a list that was %s is due", (_what, list, isDue) => {
-  expect(isFieldListDue(list, at(0))).toBe(isDue);
+  expect(isFieldListDue(list && { failedSince: null, ...list }, at(0))).toBe(isDue);
 });

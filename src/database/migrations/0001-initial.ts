@@ -256,7 +256,7 @@ CREATE TABLE field_list (
   ${OF_COPY},
   entity text NOT NULL,
   asked_at timestamptz NOT NULL,
-  read_at timestamptz,
+  read_at timestamptz, failed_since timestamptz,
   wanted text[] NOT NULL,
   missing text[] NOT NULL,
   CONSTRAINT field_list_pkey PRIMARY KEY (tenant_id, copy_id, entity)
