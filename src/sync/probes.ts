@@ -12,7 +12,7 @@ import { type Absence, forgetMissed, isMuch, missedBefore, noteFailedLooks, note
 import { LISTS, storable } from "./lists";
 import { dealsOfMeeting, readRule } from "./participant-queue";
 import { askBatch, commitAnswers, lanesOf } from "./participants";
-import type { StepChange } from "./runs";
+import { NO_CHANGE, type StepChange } from "./runs";
 import { isDeleted, removeRecords } from "./writers";
 
 /**
@@ -111,9 +111,13 @@ interface Looks {
   readonly most: number;
   /** Something may be answered later that was not now. */
   hasFailed: boolean;
+  /** Of a record for which the CRM fails alone: whether that is to be told. */
+  readonly tells: (failure: CrmFailure) => boolean;
 }
 
-const looksOf = (most: number): Looks => ({ requests: 0, most, hasFailed: false });
+const looksOf = (most: number, tells: Looks["tells"] = () => false): Looks => ({
+  ...{ requests: 0, most, hasFailed: false, tells },
+});
 
 /**
  * Looks at a batch, and where that fails at its halves, and at theirs: one record keeps no other from being looked at. But first
@@ -130,8 +134,11 @@ async function lookThrough(
   const isAnswered = async (ids: readonly number[]) => {
     const failure = await unlessItFails(context, probed, () => look(context, api, probed, ids));
     looks.requests += 1;
-    looks.hasFailed ||= failure !== null && isPassing(failure);
-    return failure === null;
+    if (failure === null) return true;
+    looks.hasFailed ||= isPassing(failure);
+    const [id = 0, ...more] = ids;
+    if (more.length === 0 && looks.tells(failure)) await noteUnanswered(context, probed, id, failure);
+    return false;
   };
   // Where the turn is over others wait: one among a hundred is found, and of several the rest is left to the next round.
   const late = Math.min(looks.most, looks.requests + REQUESTS_A_BATCH);
@@ -211,6 +218,22 @@ async function look(context: RunContext, api: CrmApi, probed: Probed, ids: reado
   });
 }
 
+/**
+ * A record that was asked for alone and was not answered is one that could not be read: a gap in answers, and for the operator, until it is
+ * shown. What was kept of it before says more.
+ */
+function noteUnanswered(context: RunContext, { resource }: Probed, id: number, failure: CrmFailure) {
+  return commitPiece(context, resource, async ({ tenantId, copyId, rows }) => {
+    await rows(
+      `INSERT INTO rejected_record (tenant_id, copy_id, resource, record_key, reason, payload, since, seen_at)
+       VALUES ($1, $2, $3, $4, $5, 'null', $6, $6)
+       ON CONFLICT (tenant_id, copy_id, resource, record_key) DO UPDATE SET seen_at = EXCLUDED.seen_at`,
+      [tenantId, copyId, resource, String(id), `asked for by its id: ${failure}`, context.clock()],
+    );
+    return { ...NO_CHANGE, requests: 1, fetched: 1, rejected: 1 };
+  });
+}
+
 /** Who is shown much less than before may be deactivated, or somebody else, by now. @throws where it is so */
 async function requireSight(context: RunContext, probed: Probed): Promise<void> {
   const { verify, logger, clock } = context;
@@ -249,7 +272,7 @@ async function countMissed(copy: CopyScope, { resource, entity }: Probed, now: D
   return count ?? { absent: 0, held: 0 };
 }
 
-/** What is refused would be so again in hours, and each time the whole part for it. */
+/** What is refused would be so again in hours, and each time the whole part for it. What may pass is told where it did not by the next part. */
 const isPassing = (failure: CrmFailure) => failure === "UNAVAILABLE" || failure === "UNREADABLE";
 
 /** A part of a round through the matched records, from where it stands. */
@@ -265,7 +288,9 @@ async function probePart(context: RunContext): Promise<void> {
   const save = (change: Partial<SyncedCopyRow>) => copy.typed((orm) => orm.update(SyncedCopyRow, where, change));
   let { probeCursor, probeFailed } = present;
   let asksPlanned = true;
-  const looks = looksOf(REQUESTS_A_PART + REQUESTS_A_BATCH);
+  const beganAt = clock();
+  const tells = (failure: CrmFailure) => probeFailures > 0 || !isPassing(failure);
+  const looks = looksOf(REQUESTS_A_PART + REQUESTS_A_BATCH, tells);
   while (looks.requests < REQUESTS_A_PART) {
     if (mustPause()) return;
     const next = await nextMatched(copy, probeCursor);
@@ -285,7 +310,7 @@ async function probePart(context: RunContext): Promise<void> {
   await save({ probedAt: new Date(clock().getTime() - earlyMs), probeCursor, ...failures });
   // Behind that: what is slow, or fails each time, is asked for once a part, and holds up nothing.
   for (const probed of BY_IDS) {
-    const ids = isStopped() ? [] : await rejectedOf(copy, probed.resource);
+    const ids = isStopped() ? [] : await rejectedOf(copy, probed.resource, beganAt, clock());
     if (ids.length > 0) await lookThrough(context, apis.LISTS, probed, ids, looksOf(REQUESTS_A_BATCH));
   }
 }
@@ -329,13 +354,19 @@ async function plannedOf(
   return (await rows<{ id: number }>(sql, [tenantId, copyId, dealIds, now], { id: "number" })).map(({ id }) => id);
 }
 
-/** What could not be read, by ids, what was not shown for longest first. */
-async function rejectedOf({ tenantId, copyId, rows }: CopyScope, resource: string): Promise<number[]> {
+/** What could not be read, by ids, what was not shown for longest first; not what has just been seen so. */
+async function rejectedOf(
+  { tenantId, copyId, rows }: CopyScope,
+  resource: string,
+  beganAt: Date,
+  now: Date,
+): Promise<number[]> {
   const found = await rows<{ id: number }>(
     `SELECT x.record_key::bigint AS id FROM rejected_record x
      WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.resource = $3 AND x.record_key ~ '^[1-9][0-9]{0,14}$'
+       AND x.seen_at NOT BETWEEN $4 AND $5
      ORDER BY x.seen_at, x.record_key LIMIT ${MAX_IDS}`,
-    [tenantId, copyId, resource],
+    [tenantId, copyId, resource, beganAt, now],
     { id: "number" },
   );
   return found.map(({ id }) => id);

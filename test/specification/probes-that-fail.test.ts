@@ -158,6 +158,33 @@ test("a failure that lasts has the round made again after four hours, then after
   for (const hours of [22, 4, 8]) await expectRoundAfter(hours, as);
 });
 
+// Seen red: nobody was told, but by a line of the log, of records of which it was not known for weeks whether they were gone.
+test("what the CRM fails for by its id, or refuses, part after part, is a record that cannot be read until it is answered", async () => {
+  const as = { tenant: "told" };
+  const { organization, person } = await metAs(as);
+  const gapsIn = async (minutes: number) => {
+    passMinutes(minutes);
+    const { state, gaps } = await sync(as);
+    return [state, ...gaps.map(({ resource, code, count }) => `${resource} ${code} ${count}`)];
+  };
+  const [persons, organizations] = ["PERSONS RECORDS_UNREADABLE 1", "ORGANIZATIONS RECORDS_UNREADABLE 1"];
+  failsFor("persons", person);
+  const where = names(organization);
+  simulator.control.fail({ match: "/api/v2/organizations", where, with: FORBIDDEN });
+  expect(await gapsIn(A_DAY)).toEqual(["SUCCEEDED", organizations]);
+  expect(await gapsIn(4 * 60 + 1)).toEqual(["SUCCEEDED", organizations, persons]);
+  expect(probes().filter(({ path }) => path === "/api/v2/persons")).toHaveLength(1);
+  expect(await gapsIn(8 * 60 + 1)).toEqual(["SUCCEEDED", organizations, persons]);
+  const reasons =
+    "SELECT reason FROM rejected_record WHERE reason LIKE 'asked for%' AND record_key = ANY ($1) ORDER BY 1";
+  expect(await database.query(reasons, [[organization, person]])).toEqual([
+    { reason: "asked for by its id: REFUSED" },
+    { reason: "asked for by its id: UNAVAILABLE" },
+  ]);
+  simulator.control.clearFaults();
+  expect(await gapsIn(16 * 60 + 1)).toEqual(["SUCCEEDED"]);
+});
+
 // Seen red with: forgotten with the turn that it ended.
 test("a failure that takes as long as a turn has the round made again after four hours too", async () => {
   const as = { tenant: "late" };
