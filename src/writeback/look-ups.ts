@@ -46,13 +46,15 @@ export interface LookedUp<Row> {
   sentAt: Date;
 }
 
+type Lost = Omit<WriteRef, "lookUps">;
+
 /** Reads the CRM, and never sends. null: what it shows is no proof. */
 export type LookUp<Row> = (lookedUp: LookedUp<Row>) => Promise<Found | null>;
 
 /** Finds out what became of writes whose answer was lost (decision 0030), by reading the CRM and never by sending again. */
 export class LookUps<Row extends WriteReceipt> {
   /** By tenant: which are in hand, and until when others were put off for that. */
-  readonly #turns = new Map<number, { inHand: Set<string>; putOff: Map<string, number> }>();
+  readonly #turns = new Map<number, { inHand: Set<string>; putOff: Map<string, WriteRef & { until: number }> }>();
 
   constructor(
     private readonly kind: WriteKind<Row>,
@@ -68,17 +70,17 @@ export class LookUps<Row extends WriteReceipt> {
     await this.#leaveAbandoned(now);
     const { table, lookUpJob } = this.kind;
     if (table === "field_write") await this.#dropHopeless(now);
-    const overdue = await database.acrossTenants<WriteRef>(
+    const overdue = await database.acrossTenants<Required<WriteRef>>(
       `WITH unknown AS MATERIALIZED (
-         SELECT w.tenant_id, w.id, w.next_look_up_at FROM ${table} w ${WHILE_CONNECTED}
+         SELECT w.tenant_id, w.id, w.look_ups, w.next_look_up_at FROM ${table} w ${WHILE_CONNECTED}
          WHERE w.state = 'UNKNOWN' AND w.next_look_up_at < $1
        )
-       SELECT tenant_id AS "tenantId", id AS "writeId" FROM unknown
+       SELECT tenant_id AS "tenantId", id AS "writeId", look_ups AS "lookUps" FROM unknown
        WHERE NOT ${hasLiveJob(lookUpJob, "unknown.id", TAKEN_SINCE)} ORDER BY next_look_up_at LIMIT ${MOST_AT_ONCE}`,
       [new Date(now.getTime() - OVERDUE_MS)],
-      { tenantId: "number", writeId: "text" },
+      { tenantId: "number", writeId: "text", lookUps: "number" },
     );
-    const enqueue = (w: WriteRef) => enqueueLookUp(database.tenant(w.tenantId), this.kind, w.writeId);
+    const enqueue = (w: WriteRef) => enqueueLookUp(database.tenant(w.tenantId), this.kind, w);
     await forEachLogged(overdue, enqueue, logger);
   }
 
@@ -89,8 +91,8 @@ export class LookUps<Row extends WriteReceipt> {
     const { inHand, putOff } = this.#turns.get(tenantId) ?? { inHand: new Set(), putOff: new Map() };
     if (inHand.size >= MOST_OF_A_TENANT) {
       const waitMs = Math.random() * SPREAD_MS;
-      putOff.set(writeId, performance.now() + waitMs);
-      return enqueueLookUp(scope, this.kind, writeId, waitMs);
+      putOff.set(writeId, { ...write, until: performance.now() + waitMs });
+      return enqueueLookUp(scope, this.kind, write, waitMs);
     }
     this.#turns.set(tenantId, { inHand: inHand.add(writeId), putOff });
     putOff.delete(writeId);
@@ -99,17 +101,18 @@ export class LookUps<Row extends WriteReceipt> {
     } finally {
       inHand.delete(writeId);
       // Whose own time has come may be in hand elsewhere, and each look-up counts.
-      const [next] = [...putOff].find(([, until]) => until > performance.now()) ?? [];
-      if (next && putOff.delete(next)) await enqueueLookUp(scope, this.kind, next);
+      const next = [...putOff.values()].find(({ until }) => until > performance.now());
+      if (next && putOff.delete(next.writeId)) await enqueueLookUp(scope, this.kind, next);
       else if (inHand.size === 0) this.#turns.delete(tenantId);
     }
   }
 
   /** The next look-up is planned before this one begins, so a crash in between loses none. */
-  async #lookUp({ tenantId, writeId }: WriteRef): Promise<void> {
+  async #lookUp(write: WriteRef): Promise<void> {
     const { database, clock, logger } = this.parts;
+    const { tenantId, writeId } = write;
     const isStopped = (await this.parts.stopped()) !== null;
-    const planned = await database.tenant(tenantId).transaction((scope) => this.#plan(scope, writeId, isStopped));
+    const planned = await database.tenant(tenantId).transaction((scope) => this.#plan(scope, write, isStopped));
     if (!planned) return;
     const { receipt, tenant, copyId } = planned;
     try {
@@ -130,7 +133,7 @@ export class LookUps<Row extends WriteReceipt> {
   async #stampAnew(now: Date): Promise<void> {
     const { database, logger } = this.parts;
     const { table } = this.kind;
-    const astray = await database.acrossTenants<WriteRef>(
+    const astray = await database.acrossTenants<Lost>(
       `SELECT tenant_id AS "tenantId", id AS "writeId" FROM ${table}
        WHERE state IN ('SENDING', 'UNKNOWN') AND greatest(${STAMPS}) > ${LATEST} LIMIT ${MOST_AT_ONCE}`,
       [now],
@@ -146,7 +149,7 @@ export class LookUps<Row extends WriteReceipt> {
 
   async #leaveAbandoned(now: Date): Promise<void> {
     const { database, logger, metrics } = this.parts;
-    const abandoned = await database.acrossTenants<WriteRef>(
+    const abandoned = await database.acrossTenants<Lost>(
       `SELECT tenant_id AS "tenantId", id AS "writeId" FROM ${this.kind.table}
        WHERE state = 'SENDING' AND requested_at < $1 ORDER BY requested_at LIMIT ${MOST_AT_ONCE}`,
       [new Date(now.getTime() - ABANDONED_AFTER_MS)],
@@ -169,8 +172,11 @@ export class LookUps<Row extends WriteReceipt> {
     await forEachLogged(going, ({ tenantId }) => dropHopeless(database.tenant(tenantId), now), logger);
   }
 
-  /** null where there is nothing to look up, nobody to ask, or a stop holds: then a sweep, or the next, comes back to it. */
-  async #plan(scope: TenantScope, writeId: string, isStopped: boolean) {
+  /**
+   * null where there is nothing to look up, nobody to ask, or a stop holds: then a sweep, or the next, comes back to it. So where this look was made
+   * already, as where two sweeps have found it without a job: one that has not waited must not count as one more, by which an absence is proven.
+   */
+  async #plan(scope: TenantScope, { writeId, lookUps: madeBefore }: WriteRef, isStopped: boolean) {
     const { tenantId, rows, entities } = scope;
     const { row, table } = this.kind;
     const [found] = await entities<Row, { looking_copy_id: number; tenant: string }>(
@@ -184,13 +190,14 @@ export class LookUps<Row extends WriteReceipt> {
       { looking_copy_id: "number", tenant: "text" },
     );
     if (!found) return null;
-    const lookUps = found.lookUps + (isStopped ? 0 : 1);
+    const looks = !isStopped && (madeBefore ?? found.lookUps) === found.lookUps;
+    const lookUps = found.lookUps + (looks ? 1 : 0);
     const waitMs = isStopped ? PUT_OFF_MS : pauseBefore(lookUps);
     const next = new Date(this.parts.clock().getTime() + waitMs);
     const planning = `UPDATE ${table} SET look_ups = $4, next_look_up_at = $3 WHERE tenant_id = $1 AND id = $2`;
     await rows(planning, [tenantId, writeId, next, lookUps]);
-    await enqueueLookUp(scope, this.kind, writeId, waitMs);
-    return isStopped ? null : { receipt: found, tenant: found.tenant, copyId: found.looking_copy_id };
+    await enqueueLookUp(scope, this.kind, { writeId, lookUps }, waitMs);
+    return !looks ? null : { receipt: found, tenant: found.tenant, copyId: found.looking_copy_id };
   }
 }
 

@@ -10,7 +10,8 @@ import { ServiceError } from "../platform/errors";
 import { pauseBefore, sentenceOf, type WriteFailure, type WriteOutcome } from "./outcomes";
 import type { MeetingTargets, Target } from "./targets";
 
-const WRITE_REF = z.object({ tenantId: z.number(), writeId: z.uuid() });
+/** `lookUps`: of a look, how many came before it. */
+const WRITE_REF = z.object({ tenantId: z.number(), writeId: z.uuid(), lookUps: z.int().optional() });
 export type WriteRef = z.infer<typeof WRITE_REF>;
 
 const lookUpJob = (name: string): JobKind<WriteRef> => ({
@@ -200,7 +201,8 @@ export async function settle<Row extends WriteReceipt>(
     ? [changed]
     : await entities(kind.row, `SELECT * FROM ${kind.table} WHERE tenant_id = $1 AND id = $2`, [tenantId, id]);
   if (!receipt) throw new ReceiptGoneError(`Receipt ${id} was made and is not there.`);
-  if (isUnknown && receipt.state === "UNKNOWN") await enqueueLookUp(scope, kind, id, pauseBefore(0));
+  const isLookedUp = isUnknown && receipt.state === "UNKNOWN";
+  if (isLookedUp) await enqueueLookUp(scope, kind, { writeId: id, lookUps: receipt.lookUps }, pauseBefore(0));
   return receipt;
 }
 
@@ -210,8 +212,8 @@ const VALUE = "value = CASE WHEN value_goes AND $7::timestamptz IS NOT NULL THEN
 export function enqueueLookUp<Row extends WriteReceipt>(
   scope: TenantScope,
   { lookUpJob }: WriteKind<Row>,
-  writeId: string,
+  { writeId, lookUps }: Omit<WriteRef, "tenantId">,
   waitMs = 0,
 ): Promise<void> {
-  return enqueueJob(scope, lookUpJob, { tenantId: scope.tenantId, writeId }, waitMs);
+  return enqueueJob(scope, lookUpJob, { tenantId: scope.tenantId, writeId, lookUps }, waitMs);
 }

@@ -378,7 +378,7 @@ test("a value of which nothing will be known goes a day after its sending, and a
   simulator.control.change("person", person, { custom_fields: {} });
   const [receipt] = await database.query<{ id: string }>(`SELECT id FROM field_write WHERE target_id = ${person}`);
   const scope = new Database(database.dataSource).tenant(await database.tenantId("acme"));
-  await enqueueLookUp(scope, FIELD, receipt?.id ?? "");
+  await enqueueLookUp(scope, FIELD, { writeId: receipt?.id ?? "" });
   await noJobIsDue(database);
   expect(await received()).toEqual(gone);
   const left = await liveOn("Emilie Charmy", "emilie@charmy.example");

@@ -1,6 +1,6 @@
 import { noteRecord } from "../../src/crm/parsing/records";
 import { Database } from "../../src/database/database";
-import { HOUR_MS } from "../../src/platform/clock";
+import { HOUR_MS, MINUTE_MS } from "../../src/platform/clock";
 import { NoteWrites } from "../../src/writeback/notes";
 import type { WriteRef } from "../../src/writeback/receipts";
 import { useFieldStory } from "../support/field-story";
@@ -88,6 +88,24 @@ test("while one on the record cannot be read at all, no note is said to be missi
   calm();
   await lookForNote(write);
   expect(await stateOf(write)).toBe("FAILED");
+});
+
+const ahead = useWriteback(world, () => new Date(Date.now() + 10 * MINUTE_MS));
+
+// Seen red: four in one second, and by a clock that is ahead it was FAILED before the CRM showed it; who wrote it again had it twice.
+test("a look that several sweeps have enqueued at one moment is made once", async () => {
+  failPosts({ status: 500 });
+  const write = await writeNote(service, { meetingId: story.meetingId });
+  await noJobIsDue(database);
+  const made = () =>
+    database.query<{ id: string; lookUps: number }>(
+      `SELECT id, look_ups AS "lookUps" FROM note_write WHERE reference = $1`,
+      [write.reference],
+    );
+  const [{ id: writeId, lookUps } = { id: "", lookUps: 0 }] = await made();
+  const found = { tenantId: await database.tenantId("acme"), writeId, lookUps };
+  for (let sweeps = 0; sweeps < 5; sweeps += 1) await ahead.lookUps.lookUp(found);
+  expect([await stateOf(write), await made()]).toEqual(["UNKNOWN", [{ id: writeId, lookUps: lookUps + 1 }]]);
 });
 
 test("a note of another company that carries the reference settles nothing", async () => {
