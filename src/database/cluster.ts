@@ -46,12 +46,6 @@ export async function readLayout(ask: Ask): Promise<Layout> {
   );
 }
 
-/** How sessions are told their tenant: on a Citus cluster by each transaction, which takes it along to the shards. */
-export async function reachOf(dataSource: DataSource): Promise<SessionParts["reach"]> {
-  const { kind } = await readLayout((sql) => dataSource.query(sql));
-  return kind === "DISTRIBUTED" ? "transaction" : "session";
-}
-
 const NODES = `SELECT nodename || ':' || nodeport AS name FROM pg_dist_node
   WHERE noderole = 'primary' AND shouldhaveshards ORDER BY 1`;
 

@@ -7,7 +7,7 @@ import { appliedMigrations, type DatabaseOptions, whileOpen } from "./data-sourc
 import { heldUpAtDeadline, isNodeAway, NoTablesError } from "./errors";
 import { JointReads } from "./joint-reads";
 import { entityOf, layoutOf, type Row, type Shape } from "./rows";
-import { prepared, type Session } from "./session";
+import { prepared } from "./session";
 import { SESSION_SHARES, SessionTurns } from "./session-limits";
 import { type SessionParts, Sessions } from "./sessions";
 
@@ -111,10 +111,7 @@ export class Database {
     return this.#parts.dataSource.entityMetadatas;
   }
 
-  /**
-   * Whether the database answers, and the service has its rights there: in the session that is no tenant's turn. One that
-   * takes no writes answers all that is read, and all processes have the same.
-   */
+  /** Whether the database answers, and the service has its rights there, in the session that is no tenant's turn; also where it takes no writes. */
   async answers(): Promise<void> {
     await this.#parts.dataSource.query("SELECT 1 FROM tenant LIMIT 1");
   }
@@ -149,10 +146,7 @@ const FIND_TENANT = "SELECT id FROM tenant WHERE external_id = $1";
 const MAKE_TENANT = "INSERT INTO tenant (external_id) VALUES ($1) ON CONFLICT (external_id) DO NOTHING RETURNING id";
 
 /** How a scope's statements come to a session: each by itself, or all in that of the transaction. */
-interface Asking {
-  rows<T>(sql: string, parameters: readonly unknown[], shape?: Shape<T>): Promise<T[]>;
-  alone<T>(work: (session: Session) => Promise<T>): Promise<T>;
-}
+type Asking = Pick<Sessions, "rows" | "alone">;
 
 function scopeOf(tenantId: number, sessions: Sessions, joint: JointReads | null): TenantScope {
   const { dataSource, reach } = sessions.parts;
