@@ -170,7 +170,8 @@ export async function setStepState(
     // Held, so that a step of a run that is being cancelled at this moment is not set after it.
     `WITH held AS MATERIALIZED (
        SELECT r.id FROM sync_run r WHERE r.tenant_id = $1 AND r.id = $2 AND r.lease_id = $6 AND r.state = 'RUNNING' FOR SHARE)
-     UPDATE sync_step s SET state = $4, expected = coalesce($5, expected), updated_since = coalesce(updated_since, $7)
+     UPDATE sync_step s SET state = $4, expected = CASE WHEN fetched > 0 THEN least(expected, $5) ELSE coalesce($5, expected) END,
+       updated_since = coalesce(updated_since, $7)
      FROM held WHERE s.tenant_id = $1 AND s.run_id = held.id AND s.resource = $3
      RETURNING 1 AS set`,
     [tenantId, runId, resource, state, expected, leaseId, updatedSince],

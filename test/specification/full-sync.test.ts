@@ -1,12 +1,16 @@
 import { copiedIds, copiedParticipants, visibleIds, visibleParticipants } from "../support/copy";
-import { connect, type EndedRun, syncEnds } from "../support/stories";
+import { connect, dataOf, type EndedRun, syncEnds, until } from "../support/stories";
 import { useService } from "../support/world";
 
 // Seen red with: participants asked for deals that have none.
 
 let userId: number;
 
-const { simulator, database, service } = useService({ deals: 700, seed: 7 });
+/** How far the clocks of both sides are ahead. */
+let aheadMs = 0;
+const clock = () => new Date(Date.now() + aheadMs);
+
+const { simulator, database, service } = useService({ deals: 700, seed: 7, clock });
 beforeAll(async () => {
   userId = simulator.company.stories.singleDeal.ownerId;
 });
@@ -106,3 +110,50 @@ test("runs are listed newest first, a page at a time", async () => {
   const bad = await service.ask(PAGE, { after: "nonsense" }, { tenant: "acme" });
   expect(bad.errors?.[0]?.extensions.code).toBe("BAD_USER_INPUT");
 });
+
+const MORE_DUE = `WITH due AS (
+  UPDATE deal SET participants_due = true, participants_asked_at = NULL WHERE tenant_id = $1 AND crm_id = ANY (ARRAY (
+    SELECT crm_id FROM deal WHERE tenant_id = $1 AND participants_asked_at IS NOT NULL AND participants_known AND participants_count > 1 LIMIT $2))
+  RETURNING 1) SELECT count(*)::int AS came FROM due`;
+
+// Seen red: with deals that had come meanwhile it fell.
+test.each([0, 80])(
+  "progress does not fall when a run goes on after its turn, with unread ones and up to %i deals more",
+  async (more) => {
+    const as = { tenant: `turns ${more}` };
+    const end = simulator.control.fail({ match: /[02468]\/participants$/, with: { status: 500, body: "" } });
+    const quicken = simulator.control.fail({ match: /[13579]\/participants$/, with: { kind: "delay", ms: 20 } });
+    const seen: number[] = [];
+    await connect(service, simulator, as);
+    const turn = until(
+      "a batch of deals was asked",
+      async () => simulator.log.of("GET", /\/participants$/).length > 150,
+    );
+    const passed = turn.then(async () => {
+      const [due] = await database.query<{ came: number }>(MORE_DUE, [await database.tenantId(as.tenant), more]);
+      aheadMs += 18_000;
+      return due?.came ?? 0;
+    });
+    const run = await until("the run ends", async () => {
+      const query = "{ syncRuns(first: 1) { nodes { state progress steps { resource fetched } } } }";
+      type Runs = {
+        syncRuns: { nodes: { state: string; progress: number; steps: { resource: string; fetched: number }[] }[] };
+      };
+      const [found] = dataOf(await service.ask<Runs>(query, {}, as)).syncRuns.nodes;
+      seen.push(found?.progress ?? 0);
+      return found?.state === "SUCCEEDED" && found;
+    });
+    const came = await passed;
+    end();
+    quicken();
+    expect(came > 0).toBe(more > 0);
+    expect(run.progress).toBe(1);
+    expect([...seen].sort((a, b) => a - b)).toEqual(seen);
+    const [step] = await database.query<{ fetched: number; expected: number }>(
+      "SELECT fetched, expected FROM sync_step WHERE tenant_id = $1 AND resource = 'DEAL_PARTICIPANTS'",
+      [await database.tenantId(as.tenant)],
+    );
+    expect(step?.fetched).toBeGreaterThan(200);
+    expect(step?.expected).toBe((step?.fetched ?? 0) - came);
+  },
+);

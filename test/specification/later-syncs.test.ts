@@ -328,34 +328,6 @@ test("progress is told as it goes, never falling, to the end", async () => {
   await watching.end();
 });
 
-test("progress does not fall when a run goes on after its turn, with participants that could not be read", async () => {
-  const as = { tenant: "turns" };
-  const end = simulator.control.fail({ match: /[02468]\/participants$/, with: { status: 500, body: "" } });
-  const seen: number[] = [];
-  simulator.log.clear();
-  await connect(service, simulator, as);
-  const turn = until("a batch of deals was asked", async () => simulator.log.of("GET", /\/participants$/).length > 150);
-  const passed = turn.then(() => passMinutes(0.3));
-  const run = await until("the run ends", async () => {
-    const query = "{ syncRuns(first: 1) { nodes { state progress steps { resource fetched } } } }";
-    type Runs = {
-      syncRuns: { nodes: { state: string; progress: number; steps: { resource: string; fetched: number }[] }[] };
-    };
-    const [found] = dataOf(await service.ask<Runs>(query, {}, as)).syncRuns.nodes;
-    seen.push(found?.progress ?? 0);
-    return found?.state === "SUCCEEDED" && found;
-  });
-  await passed;
-  end();
-  expect(run.progress).toBe(1);
-  expect([...seen].sort((a, b) => a - b)).toEqual(seen);
-  const [step] = await database.query<{ fetched: number; expected: number }>(
-    `SELECT s.fetched, s.expected FROM sync_step s WHERE s.tenant_id = (SELECT id FROM tenant WHERE external_id = 'turns') AND s.resource = 'DEAL_PARTICIPANTS'`,
-  );
-  expect(step?.fetched).toBeGreaterThan(200);
-  expect(step?.expected).toBe(step?.fetched);
-});
-
 test("the next run is planned when one ends, and the schedule makes it", async () => {
   simulator.control.change("deal", dealIds()[0] ?? 0, { title: "Renamed once more" });
   await sync("INCREMENTAL");
