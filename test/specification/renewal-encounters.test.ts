@@ -97,6 +97,19 @@ test("a call that is answered with 401 again after the renewal fails, without a 
   expect(await on.shown(acme)).toEqual(WORKS);
 });
 
+// Planted and seen red: the note was said to be refused for itself.
+test("a write that is answered with 401 is no refusal of what is written, were its token renewed just before", async () => {
+  const acme = await on.connected();
+  const [api, { control, company }] = [on.api(acme.source), on.simulator];
+  const { dealId: id } = company.stories.singleDeal;
+  for (const call of [() => api.users(), () => api.createNote({ entity: "DEAL", id }, "<p>Said once</p>")]) {
+    control.killAccessTokens(on.userId);
+    await call();
+  }
+  expect(on.asked()).toBe(2);
+  expect(control.notesOf("deal", id).filter(({ content }) => content.includes("Said once"))).toHaveLength(1);
+});
+
 // Seen red with any 401: each page of a proxy that blocks cost a renewal and a second call.
 test("a page of a proxy under 401 says nothing of the token: nothing is renewed or repeated", async () => {
   const acme = await on.connected();
