@@ -117,3 +117,15 @@ test("one whose authorization has ended is not tried, and says no end", async ()
   await passDays(2);
   expect(on.asked()).toBe(0);
 });
+
+// Planted and seen red: each look found those again that it had just tried.
+test("however many were tried today and could not be renewed, another has its turn", async () => {
+  for (let others = 0; others < 20; others += 1) await on.connected();
+  const acme = await on.connected();
+  on.later(31 * DAY);
+  const tried = "UPDATE credential SET kept_alive_at = CASE WHEN tenant_id <> $1 THEN $2::timestamptz END";
+  await on.database.query(tried, [acme.tenantId, on.clock()]);
+  await grants.sweep();
+  expect(on.asked()).toBe(1);
+  expect(await endsAt(acme.tenant)).toBe(daysOn(60));
+});
