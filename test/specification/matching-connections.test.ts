@@ -177,6 +177,28 @@ test("a meeting in doubt is matched again as soon as it is known who takes part 
   expect(await matchOf(id, as)).toEqual({ status: "NONE", deal: null });
 });
 
+const somebody = (name: string) => {
+  const email = `${name}@many-trading.example`;
+  const emails = [{ value: email, primary: true, label: "work" }];
+  return { email, id: simulator.control.add("person", { name, emails }) };
+};
+
+// Planted and seen red: the meeting stayed about the deal of others.
+test("a meeting is matched again where nothing has changed but who takes part in its deal", async () => {
+  const as = { tenant: "swapped" };
+  const [met, other, third] = [somebody("met"), somebody("other"), somebody("third")];
+  const deal = simulator.control.add("deal", { title: "Swapped", status: "open", person_id: null, org_id: null });
+  simulator.control.setParticipants(deal, [met.id, third.id]);
+  await connect(service, simulator, as);
+  await syncEnds(service, as);
+  const { id } = await recordMeeting(service, [met.email], {}, as);
+  await syncAgain(service, database, as);
+  expect(await matchOf(id, as)).toEqual({ status: "MATCHED", deal: { crmId: String(deal) } });
+  simulator.control.setParticipants(deal, [other.id, third.id]);
+  await syncAgain(service, database, as, "RECONCILE");
+  expect(await matchOf(id, as)).toEqual({ status: "NONE", deal: null });
+});
+
 // Seen red: only the answer looked whether the deal was there. Lists told the match as it was, a choice had nothing to choose
 // from, and an attendee was matched to nobody.
 test("meetings of long ago are matched again where a deal or a person of theirs is gone", async () => {
