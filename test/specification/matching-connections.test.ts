@@ -199,6 +199,24 @@ test("a meeting is matched again where nothing has changed but who takes part in
   expect(await matchOf(id, as)).toEqual({ status: "NONE", deal: null });
 });
 
+// Planted and seen red: it waited for the next change of a deal, a person or a company, whosever.
+test("a meeting is matched again where nothing has come but an activity at its time, which tells its deal", async () => {
+  const as = { tenant: "pointed" };
+  const { email, personId: person_id, dealIds } = simulator.company.stories.severalDeals;
+  const [deal_id = 0] = dealIds;
+  await connect(service, simulator, as);
+  await syncEnds(service, as);
+  const startsAt = new Date(clock().getTime() + 3_600_000).toISOString();
+  const { id } = await recordMeeting(service, [email], { startsAt }, as);
+  await noJobIsDue(database);
+  expect(await matchOf(id, as)).toEqual({ status: "NEEDS_CHOICE", deal: null });
+  const due = { due_date: startsAt.slice(0, 10), due_time: startsAt.slice(11, 16) };
+  simulator.control.add("activity", { subject: "Call", type: "call", deal_id, person_id, ...due });
+  aheadMs += 10 * 60_000;
+  await syncAgain(service, database, as);
+  expect(await matchOf(id, as)).toEqual({ status: "MATCHED", deal: { crmId: String(deal_id) } });
+});
+
 // Seen red: only the answer looked whether the deal was there. Lists told the match as it was, a choice had nothing to choose
 // from, and an attendee was matched to nobody.
 test("meetings of long ago are matched again where a deal or a person of theirs is gone", async () => {
