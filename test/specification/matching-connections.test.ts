@@ -1,3 +1,4 @@
+import { writeNote } from "../support/notes";
 import { connect, dataOf, noJobIsDue, recordMeeting, syncAgain, syncEnds, until } from "../support/stories";
 import { useService } from "../support/world";
 
@@ -215,6 +216,31 @@ test("a meeting is matched again where nothing has come but an activity at its t
   aheadMs += 10 * 60_000;
   await syncAgain(service, database, as);
   expect(await matchOf(id, as)).toEqual({ status: "MATCHED", deal: { crmId: String(deal_id) } });
+});
+
+// Planted and seen red: the match said the same of both, and of whom the deal was when the note was written was forgotten.
+test("a deal that something is written to is kept for who leads to it then, and not for who did before", async () => {
+  const as = { tenant: "led" };
+  const [ada, bob, zoe] = [somebody("ada"), somebody("bob"), somebody("zoe")];
+  const deal = simulator.control.add("deal", { title: "Led", status: "open", person_id: ada.id });
+  const isOf = async ({ id }: { id: number }) => {
+    simulator.control.setParticipants(deal, [id]);
+    simulator.control.change("deal", deal, { person_id: id });
+    aheadMs += 10 * 60_000;
+    await syncAgain(service, database, as);
+  };
+  simulator.control.setParticipants(deal, [ada.id]);
+  await connect(service, simulator, as);
+  await syncEnds(service, as);
+  const input = { externalId: "led", startsAt: new Date(Date.now() + 3_600_000).toISOString() };
+  const { id } = await recordMeeting(service, [ada.email, bob.email], input, as);
+  await isOf(bob);
+  const about = { status: "MATCHED", deal: { crmId: String(deal) } };
+  expect(await matchOf(id, as)).toEqual(about);
+  expect((await writeNote(service, { meetingId: id }, as)).state).toBe("WRITTEN");
+  await isOf(zoe);
+  await recordMeeting(service, [bob.email], input, as);
+  expect(await matchOf(id, as)).toEqual(about);
 });
 
 // Seen red: only the answer looked whether the deal was there. Lists told the match as it was, a choice had nothing to choose
