@@ -236,6 +236,14 @@ test("what became of verdicts while the copy was too old to judge by is one entr
   expect(await flips()).toEqual([]);
   aheadMs += 20 * DAY_MS;
   await isPassed();
+  // Planted and seen red: it was told by a run that had read nothing.
+  const mend = simulator.control.fail({ match: /\/api\/v2\/(persons|deals|activities)/, with: { status: 500 } });
+  aheadMs += 11 * MINUTE_MS;
+  await service.ask("mutation { requestSync { __typename } }");
+  expect(await syncEnds(service)).toMatchObject({ state: "FAILED" });
+  await noJobIsDue(database);
+  expect(await flips()).toEqual([]);
+  mend();
   const before = clock().getTime();
   await sync();
   expect(await flips()).toEqual(["VERDICT: ACTIVE -> QUIET"]);
