@@ -180,6 +180,13 @@ test("a page is parsed in one turn of the event loop, and its records are read s
   expect(turns).toBeGreaterThanOrEqual(11);
 });
 
+// Planted and seen red: it was no JSON.
+test("an answer that begins with a byte order mark is read", async () => {
+  const { body, ...answer } = answerOf([{ id: 1, title: "Renewal", status: "open" }]);
+  const marked = { ...answer, body: Buffer.concat([Buffer.from("\ufeff"), body]) };
+  expect((await readCursorPage(marked, record.dealRecord)).records).toMatchObject([{ title: "Renewal" }]);
+});
+
 // Seen red with: the parser's own error as the cause.
 test("what is no JSON is told without a word of it", async () => {
   const reading = readWholeList(
