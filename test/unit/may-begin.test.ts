@@ -1,4 +1,5 @@
 import { createServer, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { CrmHttp } from "../../src/crm/http";
 import { ServiceError } from "../../src/platform/errors";
 
@@ -51,6 +52,14 @@ test("what may no longer be sent when its socket has come is not sent, and says 
   });
   await expect(sending).rejects.toBe(lost);
   expect([connections, requests]).toEqual([1, 0]);
+});
+
+test("what was stopped before it is sent is not sent", async () => {
+  const sending = http.send({ method: "GET", url, headers: {}, stop: AbortSignal.abort() });
+  await expect(sending).rejects.toMatchObject({ code: "UNAVAILABLE" });
+  while (sockets.length === 0) await new Promise(setImmediate);
+  await sleep(50);
+  expect(requests).toBe(0);
 });
 
 test("what waits for a free socket is looked at when one comes free", async () => {
