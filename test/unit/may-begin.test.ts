@@ -62,6 +62,35 @@ test("what was stopped before it is sent is not sent", async () => {
   expect(requests).toBe(0);
 });
 
+// Planted and seen red: it went on for as long as something came, and whoever had asked waited.
+test("an answer that comes in drips ends half a minute after it was asked for", async () => {
+  jest.useFakeTimers({
+    doNotFake: ["Date", "nextTick", "performance", "queueMicrotask", "setImmediate", "setInterval"],
+  });
+  let ended: unknown = null;
+  send().catch((error: unknown) => {
+    ended = error;
+  });
+  while (requests === 0) await new Promise(setImmediate);
+  sockets[0]?.write("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n");
+  const drip = async (seconds: number) => {
+    for (let second = 0; second < seconds; second += 1) {
+      sockets[0]?.write(" ");
+      await sleep(5);
+      jest.advanceTimersByTime(1_000);
+    }
+    await sleep(5);
+  };
+  try {
+    await drip(29);
+    expect(ended).toBeNull();
+    await drip(2);
+    expect(ended).toMatchObject({ code: "UNAVAILABLE", detail: { tooSlow: true } });
+  } finally {
+    jest.useRealTimers();
+  }
+});
+
 test("what waits for a free socket is looked at when one comes free", async () => {
   const others = Array.from({ length: SOCKETS }, () => send());
   while (requests < SOCKETS) await new Promise(setImmediate);
