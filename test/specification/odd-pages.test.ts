@@ -22,3 +22,14 @@ test("a record that is larger than any answer may be is asked for alone, and not
   const sizes = on.simulator.log.of("GET", "/api/v2/persons").map(({ query }) => query.limit);
   expect(sizes).toEqual(["500", "100", "20", "4", "1"]);
 });
+
+// Planted and seen red, each: who is no longer there; those who could be read taken for all.
+test("who takes part in a deal is who is active there, each once, and not known where one cannot be read", async () => {
+  const last = { pagination: { start: 0, limit: 500, more_items_in_collection: false } };
+  const links = [1, 2, 1].map((value) => ({ person_id: { value }, active_flag: value === 1 }));
+  const end = shows(/\/participants$/, links, last);
+  expect(await api.participantIds(7, 2)).toEqual([1]);
+  end();
+  shows(/\/participants$/, [...links, { person_id: "nobody" }], last);
+  await expect(api.participantIds(7, 2)).rejects.toMatchObject({ code: "UNREADABLE" });
+});
