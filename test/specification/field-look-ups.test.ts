@@ -221,6 +221,12 @@ test("a record that is out of sight a week later is not read any more, and the r
   expect((await next(6))?.at).not.toBeNull();
   expect(await next(7)).toMatchObject({ state: "UNKNOWN", at: null });
   expect((await next(7))?.error_message).toContain("a week later the record is gone from the CRM");
+  // Planted and seen red: the job that was planned before went on with it.
+  const before = looks().length;
+  const writeback = await startWriteback(story.world.config);
+  await fieldWritesOf(writeback).lookUps.lookUp({ tenantId: await database.tenantId("acme"), writeId: id });
+  await writeback.close();
+  expect(looks()).toHaveLength(before);
   simulator.control.show("deal", story.ids.DEAL);
 });
 
