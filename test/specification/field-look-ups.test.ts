@@ -230,6 +230,25 @@ test("a record that is out of sight a week later is not read any more, and the r
   simulator.control.show("deal", story.ids.DEAL);
 });
 
+// Planted and seen red: one that failed was tried anew with each sweep, six times a minute and more.
+test("a sweep leaves alone whose job waits, or waits to be tried again, and brings back whose job is gone", async () => {
+  const id = await written("waits for its job");
+  const [key, job] = [`field_look_up:${id}`, { tenantId: await database.tenantId("acme"), writeId: id }];
+  const add = `SELECT graphile_worker.add_job('field_look_up', $1, job_key => $2, run_at => now() + interval '5 minutes')`;
+  await database.query(add, [job, key]);
+  await unknown(id, 8);
+  const isWaiting = async () =>
+    (await database.query("SELECT 1 FROM graphile_worker.jobs WHERE key = $1 AND run_at > now()", [key])).length;
+  const writeback = await startWriteback(story.world.config);
+  const { lookUps } = fieldWritesOf(writeback);
+  await lookUps.sweep();
+  expect([await isWaiting(), looks()]).toEqual([1, []]);
+  await database.query("SELECT graphile_worker.remove_job($1)", [key]);
+  await lookUps.sweep();
+  expect(await settled(id)).toEqual({ state: "WRITTEN", error_code: null });
+  await writeback.close();
+});
+
 // Seen red: a stop of four hours used up the early looks, and the first one after it came six hours later.
 test("while all calls are stopped a look is put off by a minute, and counts as none", async () => {
   const id = await written("found after the stop");
