@@ -5,7 +5,7 @@ import { useFieldStory } from "../support/field-story";
 import { heldIn, listPath, listsAreOld, patches, recordPath, setMapping, writeFields } from "../support/fields";
 import { askedNote, seller } from "../support/notes";
 import { startService } from "../support/service";
-import { connect, until } from "../support/stories";
+import { connect, syncAgain, until } from "../support/stories";
 import { fieldWritesOf, startWriteback } from "../support/writeback";
 
 // Seen red with: an absence believed at once.
@@ -191,6 +191,21 @@ test("a worker whose clock is five minutes ahead takes no value for absent that 
   change("comes late");
   await lookUp(id, 1);
   expect(await receipt(id)).toEqual({ state: "WRITTEN", error_code: null });
+});
+
+// Planted and seen red: they had what was written in place of what the CRM held by then.
+test("the answer to a write that comes late takes nothing newer from the readers", async () => {
+  const match = recordPath("DEAL", story.ids.DEAL);
+  const release = simulator.control.fail({ match, method: "PATCH", times: 1, with: { kind: "hangAfter" } });
+  const writing = writeFields(story.service, story.meetingId, [{ entity: "DEAL", value: "ours" }]);
+  await until("it is sent", async () => patches(simulator).length > 0 && story.held("DEAL") === "ours");
+  simulator.control.advance(5);
+  change("theirs");
+  await syncAgain(story.service, database);
+  release();
+  expect((await writing).writes?.[0]?.state).toBe("WRITTEN");
+  const copied = "SELECT custom_fields ->> $1 AS value FROM deal WHERE crm_id = $2";
+  expect(await database.query(copied, [story.keyOf("DEAL"), story.ids.DEAL])).toEqual([{ value: "theirs" }]);
 });
 
 test("a record that is out of sight proves nothing: the value stays UNKNOWN until it is back", async () => {
