@@ -2,7 +2,7 @@ import { noteRecord } from "../../src/crm/parsing/records";
 import { Database } from "../../src/database/database";
 import { HOUR_MS, MINUTE_MS } from "../../src/platform/clock";
 import { NoteWrites } from "../../src/writeback/notes";
-import type { WriteRef } from "../../src/writeback/receipts";
+import { NOTE, settle, type WriteRef } from "../../src/writeback/receipts";
 import { useFieldStory } from "../support/field-story";
 import { recordPath, setMapping, writeFields } from "../support/fields";
 import { askedNote, notesWith, posts, seller, writeNote } from "../support/notes";
@@ -184,6 +184,21 @@ test("who wrote a note whose receipt went meanwhile is told so, and who waits fo
   release();
   expect(await writing).toMatchObject(gone);
   expect(posts(simulator)).toHaveLength(1);
+});
+
+// Planted and seen red: it was to be written again.
+test("a note that was not found is WRITTEN all the same once its answer comes late and says so", async () => {
+  const release = failPosts({ kind: "hangAfter" });
+  const writing = writeback.notes.write(await seller(database), askedNote(story.meetingId, "comes late"));
+  await until("it is sent", async () => posts(simulator).length > 0);
+  const [made] = await database.query<{ id: string }>("SELECT id FROM note_write WHERE idempotency_key = 'comes late'");
+  const scope = writeback.database.tenant(await database.tenantId("acme"));
+  const failure = { code: "ANSWER_LOST", message: "It is not there." } as const;
+  const notFound = { state: "FAILED", failure } as const;
+  await scope.transaction((inner) => settle(inner, NOTE, made?.id ?? "", notFound, new Date()));
+  release();
+  const written = { state: "WRITTEN", errorCode: null, crmNoteId: expect.anything() };
+  expect(await writing).toMatchObject({ ok: true, value: written });
 });
 
 test("a note whose answer comes after a disconnect is reported as written, and comes into no copy", async () => {
