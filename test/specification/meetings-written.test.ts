@@ -198,6 +198,24 @@ test("the chosen deal is gone from the CRM: nothing takes its place until the ch
   expect(await matchOf(id)).toMatchObject({ rule: "ONLY_CANDIDATE", deal: { crmId: String(buyer.dealId) } });
 });
 
+// Planted and seen red: nobody knew any more for whom it was chosen, and the others' meeting was about it.
+test("the chosen deal is out of sight while others are recorded: back again it is not theirs", async () => {
+  const buyer = newBuyer();
+  const chosen = buyer.more();
+  await syncAgain(service, database);
+  const { id } = await again(buyer, "out-of-sight");
+  await choose(id, chosen);
+  simulator.control.remove("deal", chosen);
+  await syncAgain(service, database);
+  await recordMeeting(service, ["nobody@nowhere.example"], { externalId: "out-of-sight" });
+  simulator.control.change("deal", chosen, { status: "open", is_deleted: false });
+  await syncAgain(service, database);
+  expect(await matchOf(id)).toMatchObject({
+    deal: null,
+    reason: expect.stringMatching(/^The deal that a user chose before is none of the attendees'/),
+  });
+});
+
 // Planted and seen red: the deal was still held by the note, where the rules came to the same one.
 test("a choice that is taken back leaves the meeting to the rules from then on, also where something was written", async () => {
   const buyer = newBuyer();
