@@ -103,6 +103,8 @@ test("it is recorded for another day, long after the deal was won: it stays; for
     deal: null,
     reason: expect.stringMatching(/^The deal for which something was written before is none of the attendees'/),
   });
+  // Planted and seen red: what was written held it again, as if nobody else had met meanwhile.
+  expect((await again(meeting, "moved")).match.reason).not.toContain(STAYS);
 });
 
 test("it is recorded again while no CRM is connected: it is about that deal when one is", async () => {
