@@ -42,3 +42,26 @@ test("a deal that is new in the CRM, or changed by it, is no sign of a wider vie
   simulator.control.change("deal", deal?.id ?? 0, { title: "Renamed" });
   expect([...(await passDay()), ...(await passDay())]).not.toContain("RECONCILE");
 });
+
+const setLists = (change: string) =>
+  world.database.query(`UPDATE sync_list SET ${change}`, [new Date(Date.now() + world.time.aheadMs)]);
+/** Closed ones, of which nothing is read: the copy is so much larger, and what walks through it cost. */
+const holdDeals = (from: number, until: number) =>
+  world.database.query(
+    `INSERT INTO deal (tenant_id, copy_id, crm_id, title, status, participants_due, participants_known, custom_fields)
+     SELECT tenant_id, copy_id, 1000000 + g, '', 'lost', false, true, '{}' FROM connection, generate_series($1::int, $2::int) g`,
+    [from, until],
+  );
+
+// Planted and seen red: each day.
+test("all deals are walked, for who takes part in them, as often as a fiftieth of the company's share pays for it", async () => {
+  // 41 pages at 10 tokens, of 150 a day.
+  await holdDeals(1, 20_000);
+  await setLists("whole_at = $1");
+  const walked = async () => {
+    world.simulator.log.clear();
+    await passDay();
+    return world.asked("DEALS").filter(({ query }) => !query.updated_since && !query.ids).length;
+  };
+  expect([await walked(), await walked(), await walked()]).toEqual([0, 0, 1]);
+});
