@@ -65,3 +65,12 @@ test("all deals are walked, for who takes part in them, as often as a fiftieth o
   };
   expect([await walked(), await walked(), await walked()]).toEqual([0, 0, 1]);
 });
+
+// Planted and seen red: a day after the last time.
+test("for a deal that comes late everything is walked as soon as a fifth of the company's share pays for it twice", async () => {
+  // 1,260 tokens, twice, of 1,500 a day: 40 hours, of which 17 have passed.
+  await holdDeals(20_001, 60_000);
+  await setLists("whole_at = $1::timestamptz - interval '17 hours', late_at = $1");
+  const kinds = await passDay();
+  expect([kinds.slice(0, 3).includes("RECONCILE"), kinds.at(-1)]).toEqual([false, "RECONCILE"]);
+});
