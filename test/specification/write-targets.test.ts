@@ -32,11 +32,11 @@ function makeWorld(): void {
     know(name, "PERSON", simulator.control.add("person", { name, emails, org_id: of ? idOf(of) : null }));
     addresses.set(name, address);
   };
-  const deal = (name: string, of: string, owner?: number) => {
+  const deal = (name: string, of: string, more: object = {}) => {
     const parent = records.get(of)?.entity === "PERSON" ? { person_id: idOf(of) } : { org_id: idOf(of) };
-    const owned = owner === undefined ? {} : { owner_id: owner };
-    know(name, "DEAL", simulator.control.add("deal", { title: name, ...parent, ...owned }));
+    know(name, "DEAL", simulator.control.add("deal", { title: name, ...parent, ...more }));
   };
+  const longAgo = { status: "won", add_time: "2024-03-01T09:00:00Z", won_time: "2024-04-01T09:00:00Z" };
   const [seller, another] = [...simulator.company.users.values()].filter((user) => user.active_flag);
   if (!seller || !another) throw new Error("the company has too few users");
   addresses.set("seller", seller.email);
@@ -45,8 +45,8 @@ function makeWorld(): void {
   person("Ann", "ann@single.example", "Single");
   deal("only deal", "Ada");
   person("Bea", "bea@several.example", "Several");
-  deal("deal 1", "Bea", seller.id);
-  deal("deal 2", "Bea", another.id);
+  deal("deal 1", "Bea", { owner_id: seller.id });
+  deal("deal 2", "Bea", { owner_id: another.id });
   person("Lou", "lou@lonely.example", "Lonely");
   person("Liz", "liz@lonely.example", "Lonely");
   person("Dan", "dan@domain.example", "Domain");
@@ -58,6 +58,12 @@ function makeWorld(): void {
   person("Tom B", "tom@twins.example");
   deal("deal of A", "Tom A");
   deal("deal of B", "Tom B");
+  for (const name of ["Pia A", "Pia B"]) person(name, "pia@before.example");
+  deal("old deal of A", "Pia A", longAgo);
+  for (const name of ["Kim A", "Kim B"]) person(name, "kim@besides.example");
+  person("Una", "una@elsewhere.example");
+  deal("old deal of Una", "Una", longAgo);
+  simulator.control.setParticipants(idOf("old deal of Una"), [idOf("Una"), idOf("Kim B")]);
 }
 
 const idOf = (name: string) => {
@@ -185,6 +191,21 @@ const CASES: Case[] = [
     status: "NEEDS_CHOICE",
     unnamed: [CHOICE, CHOICE, "Lou", "Lonely"],
     named: { targets: ["Lou", "Lonely"], refused: ["Tom A", "deal of A", "deal of B"] },
+  },
+  // Planted and seen red, each: the note went to the person, who may have had nothing to do with what they spoke of.
+  {
+    meeting: "a person, and one of two of whom one had a deal long ago",
+    attendees: ["Lou", "Pia A"],
+    status: "NONE",
+    unnamed: [CHOICE, NOT, "Lou", "Lonely"],
+    named: { targets: ["Lou"], refused: ["Pia A", "Pia B", "old deal of A"] },
+  },
+  {
+    meeting: "a person, and one of two of whom one took part in another's deal long ago",
+    attendees: ["Lou", "Kim A"],
+    status: "NONE",
+    unnamed: [CHOICE, NOT, "Lou", "Lonely"],
+    named: { targets: ["Lou"], refused: ["Kim A", "Kim B", "old deal of Una"] },
   },
   {
     meeting: "a company by its domain only",
