@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Fault } from "../../simulator";
+import { RenewalHeldUpError } from "../../src/connections/renewal";
 import { CrmError } from "../../src/crm/errors";
 import { CrmHttp } from "../../src/crm/http";
 import { OAuthError } from "../../src/crm/oauth";
@@ -195,6 +196,24 @@ test("trouble that comes after a person has authorized anew is not of the new pa
     expect(await on.shown(acme)).toEqual(WORKS);
   } finally {
     await slow.close();
+  }
+});
+
+// Planted and seen red: it was sent, though another process may have had the lock by then, and the same token in its hands.
+test("a renewal that was held up for half a minute since it asked for its lock is not sent any more", async () => {
+  let heldUpMs = 30_000;
+  const held = new CrmHttp(undefined, undefined, async () => on.later(heldUpMs));
+  const late = await startTokens(on.config, () => ({ clock: on.clock }), held);
+  try {
+    const acme = await on.connected(late);
+    on.later(HOUR);
+    await expect(acme.source.current()).rejects.toThrow(RenewalHeldUpError);
+    expect(on.asked()).toBe(0);
+    heldUpMs -= 1;
+    await acme.source.current();
+    expect(on.asked()).toBe(1);
+  } finally {
+    await late.close();
   }
 });
 
