@@ -201,6 +201,14 @@ test("a note that was not found is WRITTEN all the same once its answer comes la
   expect(await writing).toMatchObject({ ok: true, value: written });
 });
 
+// Planted and seen red: its readers had it until the next sync.
+test("a note that is deleted by the time its answer comes is WRITTEN, and comes into no copy", async () => {
+  const note = { id: 999_999, content: "<p>Gone</p>", add_time: "2026-11-20 12:00:00", deal_id: story.ids.DEAL };
+  failPosts({ status: 201, body: { success: true, data: { ...note, active_flag: false } } });
+  expect(await writeNote(service, { meetingId: story.meetingId })).toMatchObject({ state: "WRITTEN" });
+  expect(await database.query("SELECT 1 FROM note WHERE crm_id = 999999")).toEqual([]);
+});
+
 test("a note whose answer comes after a disconnect is reported as written, and comes into no copy", async () => {
   const release = failPosts({ kind: "hang" });
   const writing = writeNote(service, { meetingId: story.meetingId });
