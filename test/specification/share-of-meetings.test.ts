@@ -121,3 +121,17 @@ test("beside a whole pass that goes on from an earlier run, what changed is read
   const changes = world.asked("ACTIVITIES").filter(({ query }) => query.updated_since);
   expect(changes).toHaveLength(1);
 });
+
+// Planted and seen red: it came by when the company's day was over.
+test("where the lists have spent their share of the day the schedule comes by hourly, for meetings recorded meanwhile", async () => {
+  world.passMinutes(20);
+  const at = world.time.ours();
+  await world.database.query(
+    `UPDATE crm_budget SET spent_on_syncs = 7500, reset_seen = true, day_began_at = $1, looked_at = $1, told_at = $1,
+       daily_limit = 30000, remaining = 20000, revision = revision + 1`,
+    [at],
+  );
+  await world.due(as, 15);
+  const [next] = await world.database.query<{ at: Date }>("SELECT next_sync_at AS at FROM connection");
+  expect(((next?.at.getTime() ?? 0) - at.getTime()) / MINUTE_MS).toBeCloseTo(60, 0);
+});
