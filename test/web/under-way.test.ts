@@ -104,6 +104,19 @@ test("a deal that is being snoozed or woken is shown as that, and a late refusal
   await dialog().waitFor({ state: "detached" });
 });
 
+// Seen red, in Firefox for as long as the other page took: "The service cannot be reached".
+test("what the browser ends because another page is asked for is told to nobody but who stays", async () => {
+  const problem = page.getByRole("alert").filter({ hasText: "The service cannot be reached" });
+  await page.getByText("Connected account").waitFor();
+  await page.route("**/graphql", (route) => route.abort());
+  await page.evaluate("window.dispatchEvent(new Event('beforeunload', { cancelable: true }))");
+  await page.getByRole("link", { name: "Quiet deals" }).click();
+  await page.getByRole("heading", { level: 1, name: "Quiet deals" }).waitFor();
+  await page.waitForTimeout(1_000);
+  expect(await problem.count()).toBe(0);
+  await problem.waitFor();
+});
+
 test("a connection that is being ended cannot be kept any more", async () => {
   await page.getByRole("link", { name: "CRM connection", exact: true }).click();
   await page.getByRole("button", { name: "Disconnect …" }).click();

@@ -1,6 +1,7 @@
 import { type Client, cacheExchange, createClient, fetchExchange, subscriptionExchange } from "@urql/core";
 import { CloseCode, createClient as createSocketClient, type Client as SocketClient } from "graphql-ws";
 import { hearTime } from "./clock";
+import { toldToWhoStays } from "./leaving";
 import type { Liveness } from "./liveness";
 import type { Tokens } from "./tokens";
 
@@ -24,7 +25,7 @@ export function createApi(tokens: Tokens, liveness: Liveness): Client {
   return createClient({
     url: "/graphql",
     preferGetMethod: false,
-    fetch: authorized(tokens),
+    fetch: toldToWhoStays(authorized(tokens)),
     exchanges: [
       cacheExchange,
       subscriptionExchange({
