@@ -9,11 +9,11 @@ const LEAVING_MS = 10_000;
 export function toldToWhoStays(ask: typeof fetch): typeof fetch {
   let leftAt = Number.NEGATIVE_INFINITY;
   window.addEventListener("beforeunload", () => {
-    leftAt = Date.now();
+    leftAt = performance.now();
   });
   return (input, init) =>
     ask(input, init).catch(async (failure: unknown) => {
-      const leaving = leftAt + LEAVING_MS - Date.now();
+      const leaving = leftAt + LEAVING_MS - performance.now();
       if (leaving > 0) await new Promise((resolve) => setTimeout(resolve, leaving));
       throw failure;
     });
