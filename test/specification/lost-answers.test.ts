@@ -53,6 +53,17 @@ test("a lost note that can no longer be read is not said to be missing", async (
   expect(await ended()).toEqual(before);
 });
 
+// Planted and seen red: it was the copy, and where that was deleted the receipt named a note that was gone.
+test("of a lost note that somebody has copied by hand the first one is it", async () => {
+  failPosts(LOST);
+  const write = await writeNote(service, { meetingId: story.meetingId });
+  const [made] = notesWith(simulator, write.reference);
+  simulator.control.add("note", { content: made?.content ?? "", deal_id: story.ids.DEAL });
+  await lookForNote(write);
+  const found = "SELECT crm_note_id AS id FROM note_write WHERE reference = $1";
+  expect(await database.query(found, [write.reference])).toEqual([{ id: made?.id }]);
+});
+
 test("a look for which there is no token fails no job: the next one is planned", async () => {
   failPosts(LOST);
   const write = await writeNote(service, { meetingId: story.meetingId });
