@@ -173,7 +173,7 @@ export class LookUps<Row extends WriteReceipt> {
   }
 
   /**
-   * null where there is nothing to look up, nobody to ask, or a stop holds: then a sweep, or the next, comes back to it. And where this look was made
+   * null where there is nothing to look up, nobody to ask, or a stop holds: then a sweep, or the next, comes back to it. So where this look was made
    * already, as where two sweeps have found it without a job: one that has not waited must not count as one more, by which an absence is proven.
    */
   async #plan(scope: TenantScope, { writeId, lookUps: madeBefore }: WriteRef, isStopped: boolean) {
@@ -189,14 +189,15 @@ export class LookUps<Row extends WriteReceipt> {
       [tenantId, writeId],
       { looking_copy_id: "number", tenant: "text" },
     );
-    if (!found || (madeBefore ?? found.lookUps) !== found.lookUps) return null;
-    const lookUps = found.lookUps + (isStopped ? 0 : 1);
+    if (!found) return null;
+    const looks = !isStopped && (madeBefore ?? found.lookUps) === found.lookUps;
+    const lookUps = found.lookUps + (looks ? 1 : 0);
     const waitMs = isStopped ? PUT_OFF_MS : pauseBefore(lookUps);
     const next = new Date(this.parts.clock().getTime() + waitMs);
     const planning = `UPDATE ${table} SET look_ups = $4, next_look_up_at = $3 WHERE tenant_id = $1 AND id = $2`;
     await rows(planning, [tenantId, writeId, next, lookUps]);
     await enqueueLookUp(scope, this.kind, { writeId, lookUps }, waitMs);
-    return isStopped ? null : { receipt: found, tenant: found.tenant, copyId: found.looking_copy_id };
+    return !looks ? null : { receipt: found, tenant: found.tenant, copyId: found.looking_copy_id };
   }
 }
 
