@@ -131,13 +131,14 @@ async function lookThrough(
   batch: readonly number[],
   looks: Looks,
 ): Promise<boolean> {
+  const unanswered = new Map<number, CrmFailure>();
   const isAnswered = async (ids: readonly number[]) => {
     const failure = await unlessItFails(context, probed, () => look(context, api, probed, ids));
     looks.requests += 1;
     if (failure === null) return true;
     looks.hasFailed ||= isPassing(failure);
     const [id = 0, ...more] = ids;
-    if (more.length === 0 && looks.tells(failure)) await noteUnanswered(context, probed, id, failure);
+    if (more.length === 0 && looks.tells(failure)) unanswered.set(id, failure);
     return false;
   };
   // Where the turn is over others wait: one among a hundred is found, and of several the rest is left to the next round.
@@ -155,6 +156,7 @@ async function lookThrough(
     if (!mayGoOn()) break;
     if (!(await isAnswered(ids))) pieces.push(...halvesOf(ids));
   }
+  for (const [id, failure] of unanswered) await noteUnanswered(context, probed, id, failure);
   return true;
 }
 

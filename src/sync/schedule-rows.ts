@@ -136,7 +136,10 @@ export async function countRecords<L extends ListResource>(
   return counts;
 }
 
-/** The last successful run's counts of the same kind are the best estimate of what is to come. */
+/**
+ * The last successful run's counts of the same kind are the best estimate of what is to come. Of participants it is reckoned as they are asked for:
+ * those of a meeting may be asked for before.
+ */
 export async function insertSteps(
   { tenantId, copyId, rows }: CopyScope,
   runId: string,
@@ -145,10 +148,10 @@ export async function insertSteps(
 ): Promise<void> {
   await rows(
     `INSERT INTO sync_step (tenant_id, run_id, resource, state, expected)
-     SELECT $1, $2, planned.resource, 'QUEUED',
+     SELECT $1, $2, planned.resource, 'QUEUED', CASE WHEN planned.resource <> 'DEAL_PARTICIPANTS' THEN
        (SELECT s.fetched FROM sync_run r JOIN sync_step s ON s.tenant_id = $1 AND s.run_id = r.id
         WHERE r.tenant_id = $1 AND r.copy_id = $3 AND r.kind = $4 AND r.state = 'SUCCEEDED' AND s.resource = planned.resource
-        ORDER BY r.queued_at DESC LIMIT 1)
+        ORDER BY r.queued_at DESC LIMIT 1) END
      FROM unnest($5::text[]) AS planned (resource)
      ON CONFLICT DO NOTHING`,
     [tenantId, runId, copyId, kind, resources],

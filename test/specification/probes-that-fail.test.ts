@@ -28,6 +28,16 @@ test("a record for which the CRM fails each time keeps no other from being gone 
 
 const FORBIDDEN = { status: 403, body: { success: false, error: "Simulated" } };
 
+// Seen red: the first, the middle and the last of them were said to be unreadable, and the operator was called.
+test("where no record of a kind may be looked at any more, none is told as one that cannot be read", async () => {
+  const as = { tenant: "no right" };
+  await metAs(as, 9);
+  simulator.control.fail({ match: "/api/v2/deals", where: ({ ids }) => ids !== undefined, with: FORBIDDEN });
+  passMinutes(A_DAY);
+  expect((await sync(as)).gaps).toEqual([]);
+  simulator.control.clearFaults();
+});
+
 // Seen red: failing, the other halves of their batch and all behind it were left out; refused, all but the first half.
 test.each([
   ["fails", DOWN, [0, 30, 60, 90]],
