@@ -80,3 +80,22 @@ test.each<[string, (of: Company) => unknown, object]>([
   expect(lists).toEqual([]);
   expect(await read()).toMatchObject(expected);
 });
+
+// Seen red: the last run's count was taken for all, so that progress stood still from the first deal on.
+test("what is asked for a meeting before it is reckoned how much there is to ask is no estimate of that", async () => {
+  const { service, simulator } = days;
+  const sync = async () => {
+    dataOf(await service.ask("mutation { requestSync(kind: INCREMENTAL) { __typename } }"));
+    await days.until(inMs(2 * MINUTE_MS));
+  };
+  const { address, deal } = company("reckoned");
+  await sync();
+  const deals = await database.query<{ id: number }>("SELECT crm_id::int AS id FROM deal WHERE status = 'open'");
+  for (const { id } of [...deals, { id: deal }]) simulator.control.change("deal", id, { title: "Changed" });
+  await recordMeeting(service, [address], { startsAt: inMs(2 * MINUTE_MS).toISOString() });
+  await sync();
+  const steps = await database.query<{ fetched: number; expected: number }>(
+    "SELECT fetched, expected FROM sync_step WHERE resource = 'DEAL_PARTICIPANTS' AND fetched > 0",
+  );
+  expect(steps.filter(({ fetched, expected }) => fetched > expected)).toEqual([]);
+});
