@@ -20,11 +20,12 @@ const ROLE_LOCK = 7_302_520;
 /** An operator waits for it, perhaps before something that takes connections and never speaks. */
 export const CONNECT_TIMEOUT_MS = 10 * SECOND_MS;
 
+/** Of much that is asked there is no limit: a host that goes without a word is found out by TCP. */
+const ALIVE = { keepAlive: true, keepAliveInitialDelayMillis: SILENCE_MS };
+
 /** Not yet connected. @throws DatabaseUnavailableError where a certificate that the address names cannot be read */
 export function connectionTo(url: Secret): Client {
-  // Of what it is asked much has no limit: a host that goes without a word is found out by TCP.
-  const alive = { keepAlive: true, keepAliveInitialDelayMillis: SILENCE_MS };
-  const config = { connectionString: url.reveal(), connectionTimeoutMillis: CONNECT_TIMEOUT_MS, ...alive };
+  const config = { connectionString: url.reveal(), connectionTimeoutMillis: CONNECT_TIMEOUT_MS, ...ALIVE };
   try {
     // What it is asked next says so.
     return new Client(config).on("error", () => undefined);
@@ -40,7 +41,7 @@ export function connectionTo(url: Secret): Client {
  */
 export function patience({ statement }: SessionLimits): PoolConfig {
   const longest = statement === 0 ? 0 : statement + SILENCE_MS;
-  return { keepAlive: true, keepAliveInitialDelayMillis: SILENCE_MS, stream: () => socketFor(longest) };
+  return { ...ALIVE, stream: () => socketFor(longest) };
 }
 
 const NO_ANSWER = "The database did not answer in time";

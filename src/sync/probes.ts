@@ -116,7 +116,10 @@ interface Looks {
 }
 
 const looksOf = (most: number, tells: Looks["tells"] = () => false): Looks => ({
-  ...{ requests: 0, most, hasFailed: false, tells },
+  requests: 0,
+  most,
+  hasFailed: false,
+  tells,
 });
 
 /**

@@ -140,10 +140,6 @@ const NOT_FOR_MEMBERS =
   "Reading everything spends much of what your CRM allows a day. Only an owner or admin may ask for it; what changed you may sync yourself.";
 const RUNNING = refused("SYNC_ALREADY_RUNNING", "A sync is queued or running already.");
 
-/** Another right may have been given: a list of fields that failed is waited for no longer than any other. */
-const forgetFailedFields = ({ tenantId, copyId, typed }: CopyScope): Promise<unknown> =>
-  typed((orm) => orm.update(FieldListRow, { tenantId, copyId }, { failedSince: null }));
-
 function later(code: "SYNC_TOO_SOON" | "BUDGET_LOW", retryAt: Date): Refused<SyncRefusal> {
   const message =
     code === "SYNC_TOO_SOON"
@@ -192,7 +188,8 @@ export class Schedule {
     if (isKept) {
       // The user may see less than before: what was walked so far proves nothing, and matched records are looked at first.
       await forgetPasses({ ...scope, copyId });
-      await forgetFailedFields({ ...scope, copyId });
+      // Or more: a list of fields that failed is waited for no longer than any other.
+      await scope.typed((orm) => orm.update(FieldListRow, { tenantId, copyId }, { failedSince: null }));
       const asNew = { probedAt: null, probeCursor: null, probeFailed: false, probeFailures: 0 };
       await scope.typed((orm) => orm.update(SyncedCopyRow, { tenantId, id: copyId }, asNew));
     }

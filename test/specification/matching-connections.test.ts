@@ -1,18 +1,11 @@
-import { connect, dataOf, noJobIsDue, recordMeeting, syncAgain, syncEnds, until } from "../support/stories";
+import { connect, dataOf, noJobIsDue, readMatch, recordMeeting, syncAgain, syncEnds, until } from "../support/stories";
 import { useService } from "../support/world";
 
 let aheadMs = 0;
 const clock = () => new Date(Date.now() + aheadMs);
 const { simulator, database, service } = useService({ deals: 60, clock });
 
-interface MatchRead {
-  status: string;
-  deal: { crmId: string } | null;
-}
-const matchOf = async (id: string, as: object): Promise<MatchRead> => {
-  const query = "query ($id: ID!) { meeting(id: $id) { match { status deal { crmId } } } }";
-  return dataOf(await service.ask<{ meeting: { match: MatchRead } }>(query, { id }, as)).meeting.match;
-};
+const matchOf = (id: string, as: object) => readMatch(service, id, as);
 
 test("the first sync of a new copy matches meetings of any age, and so does that of the next one", async () => {
   const as = { tenant: "veteran" };

@@ -1,15 +1,12 @@
 import { writeNote } from "../support/notes";
-import { connect, dataOf, noJobIsDue, recordMeeting, syncAgain, syncEnds } from "../support/stories";
+import { connect, noJobIsDue, readMatch, recordMeeting, syncAgain, syncEnds } from "../support/stories";
 import { useService } from "../support/world";
 
 let aheadMs = 0;
 const clock = () => new Date(Date.now() + aheadMs);
 const { simulator, database, service } = useService({ deals: 20, clock });
 
-const matchOf = async (id: string, as: object) => {
-  const query = "query ($id: ID!) { meeting(id: $id) { match { status deal { crmId } } } }";
-  return dataOf(await service.ask<{ meeting: { match: object } }>(query, { id }, as)).meeting.match;
-};
+const matchOf = (id: string, as: object) => readMatch(service, id, as);
 const somebody = (name: string) => {
   const email = `${name}@many-trading.example`;
   const emails = [{ value: email, primary: true, label: "work" }];

@@ -187,14 +187,20 @@ test("a choice is for those who led to it: recorded with one of them it stays, a
   expect((await matchOf(id)).reason).toMatch(/The deal that a user chose before is none of the attendees'/);
 });
 
-test("the chosen deal is gone from the CRM: nothing takes its place until the choice is taken back", async () => {
+/** A meeting whose deal, the second of its buyer, was chosen, and is gone from the CRM. */
+async function chosenAndGone(externalId: string) {
   const buyer = newBuyer();
-  const other = buyer.more();
+  const chosen = buyer.more();
   await syncAgain(service, database);
-  const { id } = await again(buyer, "chosen-and-gone");
-  await choose(id, other);
-  simulator.control.remove("deal", other);
+  const { id } = await again(buyer, externalId);
+  await choose(id, chosen);
+  simulator.control.remove("deal", chosen);
   await syncAgain(service, database);
+  return { buyer, chosen, id };
+}
+
+test("the chosen deal is gone from the CRM: nothing takes its place until the choice is taken back", async () => {
+  const { buyer, id } = await chosenAndGone("chosen-and-gone");
   expect(await matchOf(id)).toMatchObject({ status: "NEEDS_CHOICE", rule: null, deal: null });
   await change("unchooseDeal", id);
   expect(await matchOf(id)).toMatchObject({ rule: "ONLY_CANDIDATE", deal: { crmId: String(buyer.dealId) } });
@@ -202,13 +208,7 @@ test("the chosen deal is gone from the CRM: nothing takes its place until the ch
 
 // Planted and seen red: nobody knew any more for whom it was chosen, and the others' meeting was about it.
 test("the chosen deal is out of sight while others are recorded: back again it is not theirs", async () => {
-  const buyer = newBuyer();
-  const chosen = buyer.more();
-  await syncAgain(service, database);
-  const { id } = await again(buyer, "out-of-sight");
-  await choose(id, chosen);
-  simulator.control.remove("deal", chosen);
-  await syncAgain(service, database);
+  const { chosen, id } = await chosenAndGone("out-of-sight");
   await recordMeeting(service, ["nobody@nowhere.example"], { externalId: "out-of-sight" });
   simulator.control.change("deal", chosen, { status: "open", is_deleted: false });
   await syncAgain(service, database);

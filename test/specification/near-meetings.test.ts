@@ -20,6 +20,11 @@ afterAll(async () => {
 });
 
 const inMs = (ms: number) => new Date(days.clock().getTime() + ms);
+/** All lists are read, so that none is due before a meeting soon. */
+async function readLists(): Promise<void> {
+  dataOf(await days.service.ask("mutation { requestSync(kind: INCREMENTAL) { __typename } }"));
+  await days.until(inMs(2 * MINUTE_MS));
+}
 const MATCH =
   "query ($id: ID!) { meeting(id: $id) { match { status deal { title } } attendees { match { status } } } }";
 interface Matched {
@@ -67,9 +72,7 @@ test.each<[string, (of: Company) => unknown, object]>([
   const { service, simulator } = days;
   const title = change.replace(/\W/g, "");
   const of = company(title);
-  // All lists are read now, so that none is due before the meeting.
-  dataOf(await service.ask("mutation { requestSync(kind: INCREMENTAL) { __typename } }"));
-  await days.until(inMs(2 * MINUTE_MS));
+  await readLists();
   const { id } = await recordMeeting(service, [of.address], { startsAt: inMs(6 * MINUTE_MS).toISOString() });
   const read = async () => dataOf(await service.ask<Matched>(MATCH, { id })).meeting;
   expect(await read()).toMatchObject({ match: { deal: { title } } });
@@ -84,16 +87,12 @@ test.each<[string, (of: Company) => unknown, object]>([
 // Seen red: the last run's count was taken for all, so that progress stood still from the first deal on.
 test("what is asked for a meeting before it is reckoned how much there is to ask is no estimate of that", async () => {
   const { service, simulator } = days;
-  const sync = async () => {
-    dataOf(await service.ask("mutation { requestSync(kind: INCREMENTAL) { __typename } }"));
-    await days.until(inMs(2 * MINUTE_MS));
-  };
   const { address, deal } = company("reckoned");
-  await sync();
+  await readLists();
   const deals = await database.query<{ id: number }>("SELECT crm_id::int AS id FROM deal WHERE status = 'open'");
   for (const { id } of [...deals, { id: deal }]) simulator.control.change("deal", id, { title: "Changed" });
   await recordMeeting(service, [address], { startsAt: inMs(2 * MINUTE_MS).toISOString() });
-  await sync();
+  await readLists();
   const steps = await database.query<{ fetched: number; expected: number }>(
     "SELECT fetched, expected FROM sync_step WHERE resource = 'DEAL_PARTICIPANTS' AND fetched > 0",
   );

@@ -145,6 +145,17 @@ export async function recordMeeting(
   return data.recordMeeting.meeting;
 }
 
+interface MatchedDeal {
+  status: string;
+  deal: { crmId: string } | null;
+}
+
+/** What a meeting is about, as its readers have it. */
+export async function readMatch(service: Service, id: string, as?: ActorClaims): Promise<MatchedDeal> {
+  const query = "query ($id: ID!) { meeting(id: $id) { match { status deal { crmId } } } }";
+  return dataOf(await service.ask<{ meeting: { match: MatchedDeal } }>(query, { id }, as)).meeting.match;
+}
+
 /** Jobs for runs that are there already; not in one statement, for on a cluster the queue is where the runs are not. */
 export async function addRunJobs(database: Pick<TestDatabase, "query">): Promise<void> {
   const queued = await database.query(
