@@ -100,7 +100,8 @@ function expected(
   let [first, isOver]: [string | null, boolean] = [null, false];
   const asked = new Set<string>();
   for (const [index, { path, query }] of requests().entries()) {
-    if (index < from) continue;
+    // The words of fields are asked beside, and what they lack is no gap of a run.
+    if (index < from || path.endsWith("Fields")) continue;
     const code = planned.get(index)?.code ?? null;
     const dealId = dealOf(path);
     const list = LISTS[path];
@@ -193,12 +194,12 @@ async function isExact(tenant: string): Promise<void> {
   expect(held).toEqual(shown.sort((a, b) => a.id - b.id));
 }
 
-/** The deals that have participants. */
-function dealsToAsk(): number[] {
-  const { participants, deals } = simulator.control.visibleTo(userId);
-  const shown = new Set(deals.map(({ id }) => id));
-  return [...participants].filter(([id, persons]) => shown.has(id) && persons.length > 0).map(([id]) => id);
-}
+/** The deals that have participants, also where the user may see none of them. */
+const dealsToAsk = (): number[] =>
+  simulator.control
+    .visibleTo(userId)
+    .deals.filter(({ participants_count }) => participants_count > 0)
+    .map(({ id = 0 }) => id);
 
 function change(random: Random): void {
   const { deals } = simulator.control.visibleTo(userId);
