@@ -11,50 +11,9 @@ import { traced, workCounts } from "./work";
 const SECONDS = [0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 /** The metrics of one app, in a registry of their own: nothing is counted on import, and two apps do not mix. */
-export interface Metrics {
-  registry: Registry;
-  /** GraphQL operations by kind (a query for a briefing is one of its own) and by OK or the code of their first error. */
-  operations: Histogram<"kind" | "outcome">;
-  /** Statements through the tenant database. */
-  sqlStatements: Histogram;
-  /** Open sockets of subscribers. */
-  sockets: Gauge;
-  /** Connections and sockets that were refused or ended because they went beyond a limit. */
-  connectionsEnded: Counter<"reason">;
-  /** Calls to the CRM by documented route and status; status 0: no whole answer came. */
-  crmCalls: Histogram<"route" | "status">;
-  /** Pages of a run, from asking to committed. */
-  syncPages: Histogram<"resource">;
-  syncRecords: Counter<"resource" | "outcome">;
-  syncRuns: Counter<"kind" | "outcome">;
-  tokenRenewals: Counter<"outcome">;
-  uninstallCallbacks: Counter<"outcome">;
-  /** One that was UNKNOWN first is counted again when it is settled. */
-  crmWrites: Counter<"kind" | "state">;
-  /** Tokens of companies' days that answered calls have cost, by purpose. */
-  crmTokens: Counter<"purpose">;
-  /** Of what is stored: read when metrics are asked for. */
-  stored: StoredMetrics;
-}
+export type Metrics = ReturnType<typeof createMetrics>;
 
-/** Gauges that are absent while what they tell is not known: 0 would say that all is well. */
-export interface StoredMetrics {
-  /** Jobs that are due and not taken, and how long the first of them has waited. */
-  jobsWaiting: Gauge;
-  jobsOldestSeconds: Gauge;
-  jobsInHandSeconds: Gauge;
-  jobsGivenUp: Gauge;
-  /** What the oldest list of a working connection is known up to, and writes of which nothing is known for an hour. */
-  oldestWatermarkSeconds: Gauge;
-  firstListsSeconds: Gauge;
-  writesUnsettled: Gauge;
-  /** Companies that have little left today, or nothing, and what all have together. */
-  crmCompaniesShort: Gauge;
-  crmTokensLimit: Gauge;
-  crmTokensRemaining: Gauge;
-}
-
-export function createMetrics(): Metrics {
+export function createMetrics() {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
@@ -99,6 +58,7 @@ export function createMetrics(): Metrics {
       labelNames: ["outcome"],
       registers,
     }),
+    /** One that was UNKNOWN first is counted again when it is settled. */
     crmWrites: new Counter({
       name: "crm_writes_total",
       help: "Writes to the CRM (note, field) by the state they reached: WRITTEN, FAILED, UNKNOWN.",
@@ -111,36 +71,32 @@ export function createMetrics(): Metrics {
       labelNames: ["purpose"],
       registers,
     }),
-    ...syncMetrics(registers),
+    syncPages: new Histogram({
+      name: "sync_page_seconds",
+      help: "Pages of a sync run, from asking the CRM to the commit.",
+      labelNames: ["resource"],
+      buckets: SECONDS,
+      registers,
+    }),
+    syncRecords: new Counter({
+      name: "sync_records_total",
+      help: "Records of committed pages: written, unchanged, removed, rejected.",
+      labelNames: ["resource", "outcome"],
+      registers,
+    }),
+    syncRuns: new Counter({
+      name: "sync_runs_total",
+      help: "Ended sync runs: SUCCEEDED, MISCONFIGURED (the app registration), or the code of their failure.",
+      labelNames: ["kind", "outcome"],
+      registers,
+    }),
+    /** Of what is stored: read when metrics are asked for. */
     stored: storedMetrics(registers),
   };
 }
 
-type SyncMetrics = Pick<Metrics, "syncPages" | "syncRecords" | "syncRuns">;
-
-const syncMetrics = (registers: Registry[]): SyncMetrics => ({
-  syncPages: new Histogram({
-    name: "sync_page_seconds",
-    help: "Pages of a sync run, from asking the CRM to the commit.",
-    labelNames: ["resource"],
-    buckets: SECONDS,
-    registers,
-  }),
-  syncRecords: new Counter({
-    name: "sync_records_total",
-    help: "Records of committed pages: written, unchanged, removed, rejected.",
-    labelNames: ["resource", "outcome"],
-    registers,
-  }),
-  syncRuns: new Counter({
-    name: "sync_runs_total",
-    help: "Ended sync runs: SUCCEEDED, MISCONFIGURED (the app registration), or the code of their failure.",
-    labelNames: ["kind", "outcome"],
-    registers,
-  }),
-});
-
-function storedMetrics(registers: Registry[]): StoredMetrics {
+/** Gauges that are absent while what they tell is not known: 0 would say that all is well. */
+function storedMetrics(registers: Registry[]) {
   const absent = (name: string, help: string) => {
     const gauge = new Gauge({ name, help, registers });
     gauge.remove();
