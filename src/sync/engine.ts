@@ -267,8 +267,7 @@ export class SyncEngine {
     const { run, copy } = context;
     if (step.state === "SUCCEEDED") return true;
     await setStepState(copy, run, step.resource, "RUNNING");
-    let isDone = true;
-    for await (const batch of askParticipants(context, step)) isDone = batch.isLast;
+    const isDone = await askParticipants(context, step);
     if (isDone) await setStepState(copy, run, step.resource, "SUCCEEDED");
     return isDone;
   }

@@ -8,7 +8,7 @@ import { DAY_MS } from "../platform/clock";
 
 /** In which order deals are asked for who takes part: those that a meeting is about, what is being sold now, and the rest. */
 export const GROUPS = ["OF_MEETINGS", "OPEN", "CLOSED_LATELY", "FAILED", "AGAIN", "REST"] as const;
-type Group = (typeof GROUPS)[number];
+export type Group = (typeof GROUPS)[number];
 
 export interface QueuedDeal {
   dealId: number;

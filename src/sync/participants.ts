@@ -16,6 +16,7 @@ import {
   confirmRule,
   countDue,
   GROUPS,
+  type Group,
   isAnyDealDue,
   isRefutedBy,
   lonelyDeals,
@@ -71,37 +72,33 @@ export const lanesOf = ({ concurrency }: RunContext): Lanes => ({
   isClosed: false,
 });
 
-type Progress = AsyncGenerator<StepChange & { isLast: boolean }>;
 /** How the asking of some deals ends. REFUSED: of none it was told who takes part; OVER: nor is it of others in this run. */
 type Asking = "ASKED" | "REFUSED" | "OVER";
 
 /**
  * Asks who takes part in deals, the important ones first, a batch a commit and each deal once in a run, until all that
  * are due have answered or the tokens for it are spent. What is left then is asked by later runs.
+ * @returns whether the run is done with it; false: it was to pause
  */
-export async function* askParticipants(context: RunContext, step: SyncStepRow): Progress {
+export async function askParticipants(context: RunContext, step: SyncStepRow): Promise<boolean> {
   const { run, copy, logger } = context;
   const where = { tenantId: run.tenantId, id: run.runId };
   const { queuedAt } = await copy.typed((orm) => orm.findOneByOrFail(SyncRunRow, where));
   const walk: Walk = { mark: queuedAt, rule: await readRule(copy) };
   await analyzeDeals(copy).catch((err: unknown) => logger.warn({ err }, "the table of deals could not be analyzed"));
   const isAnyDue = await isAnyDealDue(copy, walk.mark);
-  if (isAnyDue) yield* derive(context, walk);
+  if (isAnyDue) await derive(context, walk);
   const asked = isAnyDue ? await countDue(copy, walk.mark, await context.left("PARTICIPANTS")) : 0;
   await setStepState(copy, run, "DEAL_PARTICIPANTS", "RUNNING", { expected: step.fetched + asked });
   for (const group of GROUPS.filter((one) => isAnyDue || one === "AGAIN")) {
-    const outcome = yield* askGroup(context, walk, group);
-    if (outcome === "OVER" || outcome === "PAUSED") return yield { ...NO_CHANGE, isLast: outcome === "OVER" };
+    const outcome = await askGroup(context, walk, group);
+    if (outcome === "OVER" || outcome === "PAUSED") return outcome === "OVER";
     if (outcome === "REFUSED") walk.isAnswered = false;
   }
-  yield { ...NO_CHANGE, isLast: true };
+  return true;
 }
 
-async function* askGroup(
-  context: RunContext,
-  walk: Walk,
-  group: (typeof GROUPS)[number],
-): AsyncGenerator<StepChange & { isLast: boolean }, Asking | "PAUSED"> {
+async function askGroup(context: RunContext, walk: Walk, group: Group): Promise<Asking | "PAUSED"> {
   const { run, copy, clock, mustPause } = context;
   const meetings = group === "OF_MEETINGS" ? await nearestMeetings(copy, clock()) : [];
   const queue = () => ({ mark: walk.mark, now: clock(), ruleOfOne: walk.rule.holds, meetings });
@@ -116,11 +113,11 @@ async function* askGroup(
     if (deals.length === 0) break;
     if (turn) most -= deals.length;
     const { holds } = walk.rule;
-    const outcome = yield* askInParts(context, api, walk, deals);
+    const outcome = await askInParts(context, api, walk, deals);
     // What was refused for those before says nothing of the others.
     if (outcome === "REFUSED" && group === "FAILED") return outcome;
     if (outcome !== "ASKED") return "OVER";
-    if (walk.rule.holds && !holds) yield* derive(context, walk);
+    if (walk.rule.holds && !holds) await derive(context, walk);
   }
   if (turn && turn.most > 0) {
     const { tenantId, copyId } = copy;
@@ -133,12 +130,7 @@ async function* askGroup(
  * Asks deals in their order. While a part is being committed the next one is asked, and never further: what is asked and not
  * committed is a batch at most. When the rule of one changes, which deals are next is another question.
  */
-async function* askInParts(
-  context: RunContext,
-  api: CrmApi,
-  walk: Walk,
-  deals: readonly QueuedDeal[],
-): AsyncGenerator<StepChange & { isLast: boolean }, Asking> {
+async function askInParts(context: RunContext, api: CrmApi, walk: Walk, deals: readonly QueuedDeal[]): Promise<Asking> {
   const { holds, refuted } = walk.rule;
   const fewest = fewestOf(context);
   const lanes = lanesOf(context);
@@ -159,7 +151,7 @@ async function* askInParts(
       isHopeless = answers.known.length === 0 && (isHopeless || answers.failures.length >= fewest);
       if (isHopeless) lanes.isClosed = true;
       isRefused &&= answers.failures.every(({ error: { code } }) => code === "REFUSED" || code === "NOT_FOUND");
-      yield { ...(await commitAnswers(context, api, walk, answers)), isLast: false };
+      await commitAnswers(context, api, walk, answers);
       begin();
     }
   } finally {
@@ -179,17 +171,14 @@ const mayGoOn = ({ mustPause }: RunContext, { ending, isClosed }: Lanes) =>
   ending === null && !isClosed && !mustPause();
 
 /** What pays for a group's next deals, and for how many: those of meetings have a share of their own besides. */
-async function payerOf(
-  { apis, left }: RunContext,
-  group: (typeof GROUPS)[number],
-): Promise<{ api: CrmApi; carried: number }> {
+async function payerOf({ apis, left }: RunContext, group: Group): Promise<{ api: CrmApi; carried: number }> {
   const carried = affordable(await left("PARTICIPANTS"));
   if (carried > 0 || group !== "OF_MEETINGS") return { api: apis.PARTICIPANTS, carried };
   return { api: apis.DEALS_OF_MEETINGS, carried: affordable(await left("DEALS_OF_MEETINGS")) };
 }
 
 /** What the rule of one tells without a request. */
-async function* derive(context: RunContext, { mark, rule }: Walk): Progress {
+async function derive(context: RunContext, { mark, rule }: Walk): Promise<void> {
   const { mustPause } = context;
   for (let after = 0; rule.holds && !mustPause(); ) {
     const deals = await lonelyDeals(context.copy, mark, after, DERIVED_BATCH);
@@ -198,10 +187,7 @@ async function* derive(context: RunContext, { mark, rule }: Walk): Progress {
     after = last.dealId;
     const known = deals.flatMap((deal) => (deal.personId === null ? [] : [{ ...deal, personIds: [deal.personId] }]));
     const derived = { known, failures: [], requests: 0 };
-    const change = await commitPiece(context, "DEAL_PARTICIPANTS", (copy) =>
-      writeAnswers(context, copy, derived, null),
-    );
-    yield { ...change, isLast: false };
+    await commitPiece(context, "DEAL_PARTICIPANTS", (copy) => writeAnswers(context, copy, derived, null));
   }
 }
 
@@ -246,24 +232,18 @@ function isOver({ ending }: Lanes): boolean {
 }
 
 /** Commits a batch, and learns from it whether the rule of one holds. */
-export async function commitAnswers(
-  context: RunContext,
-  api: CrmApi,
-  walk: Walk,
-  answers: Answers,
-): Promise<StepChange> {
+export async function commitAnswers(context: RunContext, api: CrmApi, walk: Walk, answers: Answers): Promise<void> {
   const { copy } = context;
   const oddOnes = walk.rule.refuted ? [] : odd(answers.known);
   const shown = await readAgain(context, api, oddOnes);
   if (isRefutedBy(oddOnes, shown)) await refuteRule(copy);
   const known = notOvertaken(answers.known, shown);
-  const change = await commitPiece(context, "DEAL_PARTICIPANTS", async (inner) => {
+  await commitPiece(context, "DEAL_PARTICIPANTS", async (inner) => {
     const again = await judged(context, inner, "DEALS", [], () => writeDeals(shown, 0)(inner, context.clock()));
     const answered = await writeAnswers(context, inner, { ...answers, known }, walk.mark);
     return { ...answered, written: answered.written + again.ids.length, removed: answered.removed + again.removed };
   });
   if (!walk.rule.refuted) walk.rule = await confirmRule(copy, agreeing(known));
-  return change;
 }
 
 /** Deals whose answer does not agree with what is held of them, as they are now. */
