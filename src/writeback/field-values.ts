@@ -1,4 +1,5 @@
 import { type CrmFieldOption, isWritableType, type WritableType } from "../crm/parsing/fields";
+import { timeOfDay } from "../crm/parsing/values";
 import {
   address,
   decimal,
@@ -74,7 +75,6 @@ const choices: ValueKind = {
 };
 
 const DAY = /^[1-9]\d{3}-\d{2}-\d{2}$/;
-const CLOCK = /^(\d{1,2}):(\d{2})(?::(\d{2}))?$/;
 
 /** A February 30th parses in JavaScript. */
 function isDay(value: unknown): value is string {
@@ -83,13 +83,8 @@ function isDay(value: unknown): value is string {
   return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(value);
 }
 
-/** As HH:MM:SS; null for anything that is no time of day. */
-function clockOf(value: unknown): string | null {
-  const match = typeof value === "string" ? CLOCK.exec(value.trim()) : null;
-  const [hours, minutes, seconds] = [Number(match?.[1]), Number(match?.[2]), Number(match?.[3] ?? 0)];
-  if (!match || hours > 23 || minutes > 59 || seconds > 59) return null;
-  return [hours, minutes, seconds].map((part) => String(part).padStart(2, "0")).join(":");
-}
+/** null for anything that is no time of day. */
+const clockOf = (value: unknown) => (typeof value === "string" ? timeOfDay(value.trim()) : null);
 
 /** One name for a zone that has several; null for what is none. Offsets such as +02:00 are no zone of the CRM. */
 function zoneOf(name: unknown): string | null {

@@ -92,7 +92,7 @@ export const optionalFlag = flag.nullish().transform((value) => value ?? null);
 
 const INSTANT = /^(.{10})[T ]((?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d)(?:\.\d+)?(?:Z|\+00:00)?$/;
 const DAY = /^(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])$/;
-const TIME_OF_DAY = /^(\d{1,2}):(\d{2})(?::(\d{2}))?$/;
+const TIME_OF_DAY = /^([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?$/;
 
 /** v1 `YYYY-MM-DD HH:MM:SS` (UTC without a zone) and v2 RFC 3339, as RFC 3339 text; null for null and "". */
 export const optionalInstant = z
@@ -116,12 +116,8 @@ export const optionalDay = z
   .string()
   .nullish()
   .transform((value, context) => {
-    if (!value) return null;
-    if (!isDay(value)) {
-      context.addIssue("is not a calendar day");
-      return z.NEVER;
-    }
-    return value;
+    if (value && !isDay(value)) context.addIssue("is not a calendar day");
+    return value || null;
   });
 
 /** A February 30th parses in JavaScript and would then fail a whole page in PostgreSQL. Every month has 28 days. */
@@ -129,19 +125,20 @@ function isDay(text: string): boolean {
   return DAY.test(text) && (Number(text.slice(8)) <= 28 || new Date(text).toISOString().startsWith(text));
 }
 
-/** `HH:MM`, `H:MM` and `HH:MM:SS` occur; "" and null mean that the activity has only a day. */
+/** As HH:MM:SS; `HH:MM` and `H:MM` occur, too. null: it is none. */
+export function timeOfDay(text: string): string | null {
+  const [found, hours = "", minutes, seconds = "00"] = TIME_OF_DAY.exec(text) ?? [];
+  return found === undefined ? null : `${hours.padStart(2, "0")}:${minutes}:${seconds}`;
+}
+
+/** "" and null mean that the activity has only a day. */
 export const optionalTimeOfDay = z
   .string()
   .nullish()
   .transform((value, context) => {
-    if (!value) return null;
-    const match = TIME_OF_DAY.exec(value);
-    const [hours, minutes, seconds] = [Number(match?.[1]), Number(match?.[2]), Number(match?.[3] ?? 0)];
-    if (!match || hours > 23 || minutes > 59 || seconds > 59) {
-      context.addIssue("is not a time of day");
-      return z.NEVER;
-    }
-    return [hours, minutes, seconds].map((part) => String(part).padStart(2, "0")).join(":");
+    const time = value ? timeOfDay(value) : null;
+    if (value && time === null) context.addIssue("is not a time of day");
+    return time;
   });
 
 /**
