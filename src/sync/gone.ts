@@ -6,13 +6,14 @@ import { HOUR_MS, MINUTE_MS, msApart } from "../platform/clock";
 import { count, type HeldCopy, type InHand, inRun, judged, type RunContext } from "./commit";
 import { LISTS, type ListResource } from "./lists";
 import { endPass, type ListState, leavePass, movePass, type Pass } from "./passes";
+import { SECOND_LOOK_MS } from "./plan";
 import { NO_CHANGE } from "./runs";
 import { removeRecords } from "./writers";
 
 // What the CRM no longer shows of whole lists: two walks prove it. Of single records two looks do (`probes.ts`).
 
 /** Two walks that are both to show that much is gone stand at least so far apart. */
-export const WALKS_APART_MS = 10 * MINUTE_MS;
+const WALKS_APART_MS = 10 * MINUTE_MS;
 /** A second look that fails rests for as long as that has gone on, and at last for this. */
 const LONGEST_REST_MS = 4 * HOUR_MS;
 /** Rows removed, and noted, in one transaction. */
@@ -191,7 +192,7 @@ export async function missedBefore(
 ): Promise<number[]> {
   const found = await rows<{ id: number }>(
     `SELECT crm_id AS id FROM missed_record
-     WHERE tenant_id = $1 AND copy_id = $2 AND resource = $3 AND missed_at <= $4::timestamptz - interval '${WALKS_APART_MS} ms'
+     WHERE tenant_id = $1 AND copy_id = $2 AND resource = $3 AND missed_at <= $4::timestamptz - interval '${SECOND_LOOK_MS} ms'
        AND CASE WHEN $5::bigint[] IS NOT NULL THEN crm_id = ANY ($5)
          ELSE (failed_at BETWEEN $4 - least(failed_at - missed_at, interval '${LONGEST_REST_MS} ms') AND $4) IS NOT TRUE END
      ORDER BY crm_id LIMIT ${MAX_IDS}`,

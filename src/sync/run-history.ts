@@ -2,7 +2,7 @@ import type { Database, TenantScope } from "../database/database";
 import { type ListOrder, type Page, type PageRequest, readPage } from "../database/keyset";
 import { type Ids, oneByOne, rowsById, rowsOf } from "../database/rows";
 import { forgetOld } from "../database/upsert";
-import { type SyncResource, SyncRunRow, type SyncState, SyncStepRow } from "../entities/sync-run";
+import { SYNC_STATES, type SyncResource, SyncRunRow, type SyncState, SyncStepRow } from "../entities/sync-run";
 import { DAY_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
 
@@ -34,8 +34,6 @@ export interface RunStatus {
   lastSuccessAt: Date | null;
 }
 
-const STATES: readonly SyncState[] = ["QUEUED", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED"];
-
 /**
  * Of one copy: the open run, the last ended one, and when one last succeeded; one statement, so of one moment. The newest of
  * each state is looked up by itself: runs may have failed for months.
@@ -46,7 +44,7 @@ export async function readRunStatus({ tenantId, entities }: TenantScope, copyId:
     `SELECT r.* FROM unnest($3::text[]) AS one (state) CROSS JOIN LATERAL (
        SELECT * FROM ${rowsOf("sync_run", "state", "one.state", "t.state DESC, t.queued_at DESC")} t LIMIT 1) r
      ORDER BY r.queued_at DESC`,
-    [tenantId, copyId, STATES],
+    [tenantId, copyId, SYNC_STATES],
   );
   return {
     current: newest.find(isOpen) ?? null,
