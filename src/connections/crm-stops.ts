@@ -17,7 +17,7 @@ const KNOWN_MS = SECOND_MS;
 /** With the next look of a call that waits for a socket, and the time that it takes. */
 export const OBEYED_WITHIN_MS = 2 * SECOND_MS;
 
-const PRESENT = `SELECT begun_at AS since, reason FROM crm_stop WHERE ended_at IS NULL ORDER BY begun_at LIMIT 1`;
+export const PRESENT_STOP = `SELECT begun_at AS since, reason FROM crm_stop WHERE ended_at IS NULL ORDER BY begun_at LIMIT 1`;
 
 /**
  * The operator's switch as this process sees it. It is in the database, so it holds for every process and outlives
@@ -60,7 +60,9 @@ export class CrmStops {
   #read(): Promise<CrmStop | null> {
     const readAt = performance.now();
     // Others join it: it is not called off with the work that began it.
-    const read = inWork(workFields(), () => this.database.rows<CrmStop>(PRESENT, { since: "instant", reason: "text" }));
+    const read = inWork(workFields(), () =>
+      this.database.rows<CrmStop>(PRESENT_STOP, { since: "instant", reason: "text" }),
+    );
     const reading = read.then(([stop = null]) => {
       if (this.#reading === reading) this.#known = { stop, readAt };
       return stop;
@@ -90,7 +92,7 @@ export async function stopCrm(database: Database, reason: string | null, now: Da
      SELECT pg_notify('${CRM_STOP_CHANGED}', '') FROM (TABLE held UNION ALL TABLE begun) AS changed`,
     [now, reason],
   );
-  const [stop] = await database.acrossTenants<CrmStop>(PRESENT, [], { since: "instant", reason: "text" });
+  const [stop] = await database.acrossTenants<CrmStop>(PRESENT_STOP, [], { since: "instant", reason: "text" });
   if (!stop) throw new Error("a stop was made and is not there: was it resumed at the same moment?");
   return stop;
 }

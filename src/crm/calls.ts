@@ -60,7 +60,7 @@ const RESERVE = 2;
 /** The documented window is two seconds; whatever a header says, nobody waits longer. */
 const LONGEST_WAIT_MS = 10 * SECOND_MS;
 /** Above this an `x-ratelimit-reset` is an instant in epoch seconds, not a number of seconds. */
-const EPOCH_FROM = 1_000_000;
+export const EPOCH_FROM = 1_000_000;
 
 /**
  * Slows one connection down before it reaches the CRM's burst limit, by what the answers' headers say is left. That

@@ -1,6 +1,6 @@
 import { SHORT_TODAY } from "../connections/budget";
 import { namesOf } from "../connections/credentials";
-import { PRESENT_SERVER } from "../connections/crm-stops";
+import { type CrmStop, PRESENT_SERVER, PRESENT_STOP } from "../connections/crm-stops";
 import { ACROSS_TENANTS_ROLE, APPLICATION_ROLE, unfitBecause } from "../database/application-role";
 import { readLayout, readNodesAway } from "../database/cluster";
 import { appliedMigrations, migrationNames, newerQueue } from "../database/data-source";
@@ -257,9 +257,7 @@ export async function checkWork(look: Look, keys: readonly EncryptionKey[]): Pro
 export async function stopFinding(look: Look): Promise<Finding | null> {
   const [table] = await look.rows<{ exists: boolean }>("SELECT to_regclass('public.crm_stop') IS NOT NULL AS exists");
   if (!table?.exists) return null;
-  const [stop] = await look.rows<{ since: Date; reason: string }>(
-    "SELECT begun_at AS since, reason FROM crm_stop WHERE ended_at IS NULL ORDER BY begun_at LIMIT 1",
-  );
+  const [stop] = await look.rows<CrmStop>(PRESENT_STOP);
   if (!stop) return null;
   const what = `the CRM: all calls are stopped since ${stop.since.toISOString()}: ${stop.reason}`;
   return warning(

@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { Budget } from "../connections/budget";
 import { connectedCopyId } from "../connections/connection";
 import { CrmApi, type TokenSource } from "../crm/api";
-import { ADDRESSES } from "../crm/calls";
+import { ADDRESSES, EPOCH_FROM } from "../crm/calls";
 import { CrmError } from "../crm/errors";
 import { type CrmAnswer, CrmHttp, type CrmRequest, routeOf, textOf } from "../crm/http";
 import { jsonOf } from "../crm/parsing/values";
@@ -289,9 +289,6 @@ function deletionFacts(heard: readonly Heard[]): Fact[] {
     }),
   ];
 }
-
-/** Above this a reset is an instant in epoch seconds. */
-const EPOCH_FROM = 1_000_000;
 
 function headerFacts(heard: readonly Heard[]): Fact[] {
   const answers = heard.map(({ answer }) => answer);
