@@ -16,19 +16,9 @@ export const DEAL = listOf(
   `CASE WHEN d.snooze_ends_at > $3 THEN json_build_array(${ms("d.snoozed_at")}, ${ms("d.snoozed_until")}) END`,
   "deals d",
 );
-export const DEAL_COLUMNS = [
-  "crm_id",
-  "status",
-  "add_time",
-  "stage_change_time",
-  "stage_id",
-  "pipeline_id",
-  "owner_id",
-  "person_id",
-]
-  .concat("update_time", "expected_close_date", "participants_known", "participants_count", "first_mail_at")
-  .concat("first_mail_person_id", "snoozed_at", "snoozed_until", "snooze_ends_at")
-  .map((column) => `d.${column}`);
+export const DEAL_COLUMNS = `d.crm_id, d.status, d.add_time, d.stage_change_time, d.stage_id, d.pipeline_id, d.owner_id, d.person_id,
+  d.update_time, d.expected_close_date, d.participants_known, d.participants_count, d.first_mail_at, d.first_mail_person_id,
+  d.snoozed_at, d.snoozed_until, d.snooze_ends_at`;
 
 /** The deal's person and its participants. */
 const PEOPLE = `SELECT array_agg(p.person_id) AS ids FROM (

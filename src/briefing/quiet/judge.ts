@@ -120,16 +120,14 @@ const counted = (count: number, unit: string) => (count === 1 ? `1 ${unit}` : `$
 
 const NOT_MOVED = { times: "", since: "", watchedSince: "" };
 
-/** The CRM's own days, and those of a stale copy, are no business days. */
-const PLAIN: ReadonlySet<QuietReasonCode> = new Set(["CRM_ROTTEN"]);
-
 function messageOf(
   { code, since, thresholdDays, touches, moves }: HeldReason,
   { zone, ...rest }: Calendar,
   now: number,
 ): string {
   if (code === "DATA_STALE" && since === null) return NEVER_READ;
-  const calendar = { zone, businessDays: rest.businessDays && !PLAIN.has(code) };
+  // The CRM's own days are no business days.
+  const calendar = { zone, businessDays: rest.businessDays && code !== "CRM_ROTTEN" };
   const days = (count: number) => counted(count, calendar.businessDays ? "business day" : "day");
   const ago = (at: number | null) => days(at === null ? 0 : daysBetween(calendar, at, now));
   const day = (at: number | null | undefined) => dayOf(calendar, at ?? now);

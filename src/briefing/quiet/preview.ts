@@ -3,7 +3,7 @@ import type { Standards } from "../../entities/silence";
 import { type DealFacts, isSilent, type QuietRules } from "./facts";
 import { isFresh, readKeptFacts } from "./read-quiet";
 import { byStandards, rulesOf } from "./rules";
-import { isMatched } from "./silence-rows";
+import { isMatched, NO_MONEY } from "./silence-rows";
 import { snoozeEnd } from "./situation";
 import { standingAt, verdictAt } from "./verdict";
 
@@ -27,30 +27,20 @@ interface Changing {
 
 /** Finds what other standards would change on the board: one way through the open deals, a batch at a time, and no call to the CRM. */
 export async function previewQuiet(copy: CopyScope, proposed: Standards, now: Date): Promise<Preview> {
-  let preview: Preview & { changing: Changing[] } = { becomeQuiet: 0, stopBeingQuiet: 0, dealIds: [], changing: [] };
+  let [becomeQuiet, stopBeingQuiet] = [0, 0];
+  let changing: Changing[] = [];
   // On a stale copy all deals are UNKNOWN, by whatever standards.
-  if (!(await isFresh(copy, now))) return preview;
-  let last: number | undefined = 0;
+  let last: number | undefined = (await isFresh(copy, now)) ? 0 : undefined;
   while (last !== undefined) {
     const batch: Changing[] = await readOpenDeals(copy, last);
-    preview = withBatch(preview, batch, await quietBy(copy, batch, proposed, now));
+    const { become, stop } = await quietBy(copy, batch, proposed, now);
+    becomeQuiet += become.size;
+    stopBeingQuiet += stop.size;
+    changing = changing.concat(batch.filter(({ id }) => become.has(id) || stop.has(id)));
+    changing = changing.sort(mostValuableFirst).slice(0, MOST_PREVIEWED);
     last = batch.length < BATCH ? undefined : batch.at(-1)?.id;
   }
-  return { ...preview, dealIds: preview.changing.map(({ id }) => id) };
-}
-
-function withBatch(
-  { becomeQuiet, stopBeingQuiet, changing, dealIds }: Preview & { changing: Changing[] },
-  batch: readonly Changing[],
-  { become, stop }: Quieted,
-) {
-  const changed = batch.filter(({ id }) => become.has(id) || stop.has(id));
-  return {
-    becomeQuiet: becomeQuiet + become.size,
-    stopBeingQuiet: stopBeingQuiet + stop.size,
-    changing: [...changing, ...changed].sort(mostValuableFirst).slice(0, MOST_PREVIEWED),
-    dealIds,
-  };
+  return { becomeQuiet, stopBeingQuiet, dealIds: changing.map(({ id }) => id) };
 }
 
 /** As the list of deals orders by value: amounts of two currencies are not compared. */
@@ -59,7 +49,7 @@ function mostValuableFirst(a: Changing, b: Changing): number {
   if (currencyA !== currencyB) return currencyA < currencyB ? -1 : 1;
   return (b.value ?? 0) - (a.value ?? 0) || a.id - b.id;
 }
-const currencyOf = ({ currency, value }: Changing) => (value === null || currency === null ? "~" : currency);
+const currencyOf = ({ currency, value }: Changing) => (value === null || currency === null ? NO_MONEY : currency);
 
 /** A deal that is not open is ACTIVE by whatever standards. */
 function readOpenDeals({ tenantId, copyId, rows }: CopyScope, after: number): Promise<Changing[]> {
