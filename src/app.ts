@@ -57,7 +57,8 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
     stops.push(services.close);
     await services.notifications.start();
     stops.push(await startPeriodic({ clock: () => lookAtClock(services) }, LOOKS_MS, logger, levelOf));
-    if (config.metricsPort !== null) stops.push(await startMetrics(services, config.host, config.metricsPort));
+    if (config.metricsPort !== null)
+      stops.push(await startMetricsServer(metrics, database, config.host, config.metricsPort));
     // At once: a worker that went on while requests are finished would take jobs that it has no time left for.
     const roles: Stop[] = [];
     stops.push(async () => {
@@ -99,10 +100,6 @@ async function lookAtClock({ database, logger, clock }: Services): Promise<void>
     { aheadMs: -ms },
     "this machine's clock is not the database's: set both by NTP, or a note could be taken for absent too early",
   );
-}
-
-function startMetrics({ database, metrics }: Services, host: string, port: number): Promise<Stop> {
-  return startMetricsServer(metrics, database, host, port);
 }
 
 /** Jobs are told to end with all else, and already while the first round of sweeps is under way. */

@@ -84,12 +84,6 @@ export class Budget {
     return "granted" in spending ? null : spending.retryAt;
   }
 
-  /** When the company's next day begins, as far as that is known or, where no reset was seen, assumed. */
-  async resetsAt(tenantId: number, copyId: number, now: Date): Promise<Date | null> {
-    const state = await this.#read(tenantId, copyId, now);
-    return state && rules.dayEndsAt(state);
-  }
-
   /** null while nothing was asked of the company. */
   async view(tenantId: number, copyId: number, now: Date): Promise<BudgetView | null> {
     const state = await this.#read(tenantId, copyId, now);
