@@ -5,7 +5,7 @@ import { SignJWT } from "jose";
 const TOKEN_LIFE_SECONDS = 600;
 const COOKIE = "demo_user";
 
-export interface Person {
+interface Person {
   name: string;
   claims: { sub: string; tenant: string; role: string; plan: string; email?: string };
 }

@@ -51,7 +51,7 @@ export function refusalToWrite(actor: Standing): PolicyRefusal | null {
 }
 
 /** Who did what: owners and admins on any plan. null: allowed. */
-export function refusalToAudit(actor: Standing): PolicyRefusal | null {
+function refusalToAudit(actor: Standing): PolicyRefusal | null {
   return manages(actor) ? null : "NOT_ALLOWED_FOR_ROLE";
 }
 

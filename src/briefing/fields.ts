@@ -23,7 +23,7 @@ const UNKNOWN = "unknown";
 type Values = Readonly<Record<string, unknown>>;
 
 /** What a field's value refers to. */
-export type Reference = "user" | "people" | "org";
+type Reference = "user" | "people" | "org";
 const isReference = (type: string): type is Reference => type === "user" || type === "people" || type === "org";
 
 /** The names of the users, and of the matched persons and organizations, with these ids. */

@@ -120,7 +120,7 @@ export async function readUsersByEmail(
 }
 
 /** Persons of a large meeting may be on hundreds of deals. */
-export const MOST_OTHER_DEALS = 50;
+const MOST_OTHER_DEALS = 50;
 
 /** A record that a meeting made readable, by its CRM id as what it is. */
 export interface MatchedIds {

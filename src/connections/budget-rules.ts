@@ -87,7 +87,7 @@ export function balanceOf({ remaining, toldAt, dayBeganAt }: BudgetState): numbe
   return toldAt !== null && toldAt >= dayBeganAt ? remaining : null;
 }
 
-export const limitOf = ({ dailyLimit }: BudgetState): number => dailyLimit ?? SMALLEST_LIMIT;
+const limitOf = ({ dailyLimit }: BudgetState): number => dailyLimit ?? SMALLEST_LIMIT;
 /** What syncs, by their share, may spend a day. */
 export const allowanceOf = (state: BudgetState, share: number): number => Math.floor(limitOf(state) * share);
 export const spentOf = (state: BudgetState): number => state.spentOnSyncs + state.spentOnMeetings + state.spentOnWrites;

@@ -58,7 +58,7 @@ interface Authorized {
 }
 
 /** Starts the syncs of a connection. `sync/schedule.ts` does it; `services.ts` gives it. */
-export interface StartsSync extends EndsSync {
+interface StartsSync extends EndsSync {
   /**
    * Enqueues the first run of an authorization, in the transaction that connects.
    * @param isKept an earlier authorization's copy, which may hold what the user sees no more

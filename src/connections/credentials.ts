@@ -20,7 +20,7 @@ export interface Credential {
 export type PresentAccess = Omit<Credential, "refreshToken"> & { state: ConnectionState };
 
 /** A sealed token is bound to its place: elsewhere it cannot be opened. */
-export const placeOf = (tenantId: number, copyId: number, column: string): string[] => [
+const placeOf = (tenantId: number, copyId: number, column: string): string[] => [
   String(tenantId),
   String(copyId),
   column,

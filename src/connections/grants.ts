@@ -67,7 +67,7 @@ function nullWhereRefused(error: unknown): null {
 }
 
 /** Why a token of `user` must not be used for a copy of `bound`; null where it may. */
-export function refusalOfOwner(
+function refusalOfOwner(
   bound: Bound,
   user: Pick<CrmCurrentUser, "id" | "companyId" | "active">,
 ): ReauthorizationReason | null {

@@ -53,7 +53,7 @@ export interface Payment {
 
 export const PAID_BY_NOBODY: Payment = { answered: () => undefined, unsent: () => undefined };
 /** For calls whose company is not known yet. */
-export const NO_RESERVATION: Reservation = { spend: async () => PAID_BY_NOBODY };
+const NO_RESERVATION: Reservation = { spend: async () => PAID_BY_NOBODY };
 
 /** Requests of a window that are left to others. */
 const RESERVE = 2;

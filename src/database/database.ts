@@ -12,7 +12,7 @@ import { SESSION_SHARES, SessionTurns } from "./session-limits";
 import { type SessionParts, Sessions } from "./sessions";
 
 /** TypeORM's calls on a single table; each is one statement. */
-export type Typed = Pick<
+type Typed = Pick<
   EntityManager,
   "findBy" | "findOne" | "findOneBy" | "findOneByOrFail" | "existsBy" | "insert" | "update" | "delete" | "upsert"
 >;

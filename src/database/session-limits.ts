@@ -93,7 +93,7 @@ export function withLimits(url: Secret, limits: SessionLimits): Secret {
 }
 
 /** The uses of a session, in the order in which they are served. */
-export const SESSION_USES = ["read", "work", "background"] as const;
+const SESSION_USES = ["read", "work", "background"] as const;
 /** Reads of operations, what else an operation does, and whatever nobody waits for: jobs, sweeps. */
 export type SessionUse = (typeof SESSION_USES)[number];
 

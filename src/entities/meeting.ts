@@ -60,13 +60,13 @@ abstract class OfMeeting extends OfTenant {
   meetingId!: string;
 }
 
-export const ATTENDEE_SIDES = ["SELLER", "BUYER", "IGNORED"] as const;
+const ATTENDEE_SIDES = ["SELLER", "BUYER", "IGNORED"] as const;
 export type AttendeeSide = (typeof ATTENDEE_SIDES)[number];
-export const MATCH_STATUSES = ["MATCHED", "AMBIGUOUS", "NONE", "PENDING"] as const;
+const MATCH_STATUSES = ["MATCHED", "AMBIGUOUS", "NONE", "PENDING"] as const;
 export type MatchStatus = (typeof MATCH_STATUSES)[number];
-export const PERSON_RULES = ["EMAIL_EXACT", "EMAIL_WITHOUT_TAG", "ONLY_ONE_ON_OPEN_DEAL"] as const;
+const PERSON_RULES = ["EMAIL_EXACT", "EMAIL_WITHOUT_TAG", "ONLY_ONE_ON_OPEN_DEAL"] as const;
 export type PersonRule = (typeof PERSON_RULES)[number];
-export const ORGANIZATION_RULES = ["ORGANIZATION_OF_PERSON", "DOMAIN_OF_PERSONS", "DOMAIN_OF_WEBSITE"] as const;
+const ORGANIZATION_RULES = ["ORGANIZATION_OF_PERSON", "DOMAIN_OF_PERSONS", "DOMAIN_OF_WEBSITE"] as const;
 export type OrganizationRule = (typeof ORGANIZATION_RULES)[number];
 
 @Entity("meeting_attendee")
@@ -115,11 +115,11 @@ export class MeetingAttendeeRow extends OfMeeting {
   organizationReason!: string | null;
 }
 
-export const MEETING_MATCH_STATUSES = ["MATCHED", "NEEDS_CHOICE", "NONE", "PENDING"] as const;
+const MEETING_MATCH_STATUSES = ["MATCHED", "NEEDS_CHOICE", "NONE", "PENDING"] as const;
 export type MeetingMatchStatus = (typeof MEETING_MATCH_STATUSES)[number];
 
 /** In the order in which they are asked. */
-export const DEAL_RULES = [
+const DEAL_RULES = [
   "CHOSEN",
   "SAME_CRM_ACTIVITY",
   "ONE_DEAL_OF_ALL",

@@ -110,7 +110,7 @@ export class NoteRow extends AttachedRecord {
 }
 
 /** Set beside each new content of a note: what was kept of the old content is none of the new. */
-export const NOTHING_SHOWN = { shownHtml: null, shownText: null, shownCut: null, shownRules: null };
+const NOTHING_SHOWN = { shownHtml: null, shownText: null, shownCut: null, shownRules: null };
 
 /** What the parser of the CRM's answers makes of a note; instants are text. */
 type ReadNote = Pick<NoteRow, "content" | "truncated" | "dealId" | "personId" | "organizationId"> & {

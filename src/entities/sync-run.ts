@@ -33,7 +33,7 @@ export const SYNC_ERROR_CODES = [
 ] as const;
 export type SyncErrorCode = (typeof SYNC_ERROR_CODES)[number];
 
-export const GAP_CODES = [
+const GAP_CODES = [
   "NOT_READ_YET",
   "RATE_LIMITED",
   "CRM_UNAVAILABLE",

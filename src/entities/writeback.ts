@@ -2,7 +2,7 @@ import { Check, Column, Entity, ForeignKey, Index, PrimaryColumn } from "typeorm
 import type { MatchedEntity } from "./meeting";
 import { OfTenant, TenantRow } from "./tenant";
 
-export const FIELD_MAPPING_HEALTHS = ["OK", "MISSING_IN_CRM", "TYPE_CHANGED", "NOT_WRITABLE", "UNKNOWN"] as const;
+const FIELD_MAPPING_HEALTHS = ["OK", "MISSING_IN_CRM", "TYPE_CHANGED", "NOT_WRITABLE", "UNKNOWN"] as const;
 export type FieldMappingHealth = (typeof FIELD_MAPPING_HEALTHS)[number];
 
 /** The one custom field of an entity that the service may write. It is the tenant's, and holds for one CRM company. */

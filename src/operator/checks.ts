@@ -11,7 +11,7 @@ import { type EncryptionKey, Keyring, keyIdOf, UnsealError } from "../platform/k
 import { UNSETTLED } from "../writeback/look-ups";
 
 /** ok: as it should be; warning: it works, and someone should know; fault: it does not work, or not safely. */
-export type Level = "ok" | "warning" | "fault";
+type Level = "ok" | "warning" | "fault";
 
 /** One thing that was looked at. No secret is ever in it. */
 export interface Finding {

@@ -23,7 +23,7 @@ export interface ProbeParts {
 }
 
 /** One call as it was answered: no address with an id in it, and nothing of its body. */
-export interface ProbedCall {
+interface ProbedCall {
   route: string;
   status: number;
   /** What the CRM's reference says that it costs. */
@@ -35,7 +35,7 @@ export interface ProbedCall {
 }
 
 /** What nobody had confirmed of the CRM, as this account shows it. */
-export interface Fact {
+interface Fact {
   fact: string;
   /** UNKNOWN: this account has nothing that would show it, or its records disagree. */
   says: string;

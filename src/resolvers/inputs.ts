@@ -90,7 +90,7 @@ const MAX_PAGE = 100;
 const MAX_NESTED = 50;
 
 /** `first` of a page; null is the client's way of not saying. @throws GraphQLError BAD_USER_INPUT */
-export const pageSize = (first: number | null) => within(first ?? 20, MAX_PAGE);
+const pageSize = (first: number | null) => within(first ?? 20, MAX_PAGE);
 
 /** The `first` of a list inside a record: bounded more tightly, because it is multiplied by its parents. */
 export const First = (standard: number) =>

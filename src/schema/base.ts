@@ -112,7 +112,7 @@ export const OF_ALL_DEALS = ({ childComplexity }: Inner): number => 30_000 + chi
 export const OF_THE_COPY = ({ childComplexity }: Inner): number => 10_000 + childComplexity;
 
 @ObjectType({ description: "Where a page of a list ends." })
-export class PageInfo {
+class PageInfo {
   @typeGraphql.Field(() => Boolean, { description: "Whether more follow after `endCursor`." })
   hasNextPage!: boolean;
 

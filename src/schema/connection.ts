@@ -3,13 +3,13 @@ import type { ConnectionState, ReauthorizationReason, TroubleCode } from "../ent
 import { apiEnum, Node, ObjectType } from "./base";
 import { resultOf } from "./refusal";
 
-export const ConnectionStateEnum = apiEnum<ConnectionState>("ConnectionState", "Where the connection stands.", {
+const ConnectionStateEnum = apiEnum<ConnectionState>("ConnectionState", "Where the connection stands.", {
   NOT_CONNECTED: "No CRM is connected.",
   CONNECTED: "A CRM is connected.",
   NEEDS_REAUTHORIZATION: "The CRM no longer accepts the authorization; what was synced stays readable.",
 });
 
-export const ReauthorizationReasonEnum = apiEnum<ReauthorizationReason>(
+const ReauthorizationReasonEnum = apiEnum<ReauthorizationReason>(
   "ReauthorizationReason",
   "Why someone has to authorize again.",
   {
@@ -20,7 +20,7 @@ export const ReauthorizationReasonEnum = apiEnum<ReauthorizationReason>(
   },
 );
 
-export const TroubleCodeEnum = apiEnum<TroubleCode>("TroubleCode", "What keeps a connected CRM from working.", {
+const TroubleCodeEnum = apiEnum<TroubleCode>("TroubleCode", "What keeps a connected CRM from working.", {
   CRM_UNAVAILABLE: "It could not be reached or had a fault, or the operator has stopped all calls.",
   CRM_REFUSED: "It refused a request: a right of the authorizing user or of the app is missing.",
   CRM_ACCOUNT_CLOSED: "The CRM company's account is not open.",
@@ -115,7 +115,7 @@ export class VisibilityReport {
   organizations!: number;
 }
 
-export const CrmEnum = apiEnum("Crm", "The CRMs that can be connected.", {
+const CrmEnum = apiEnum("Crm", "The CRMs that can be connected.", {
   PIPEDRIVE: "Pipedrive.",
 });
 

@@ -163,7 +163,7 @@ export class CrmFieldValue {
   missingOptionIds!: string[];
 }
 
-export const FieldMappingHealthEnum = apiEnum<FieldMappingHealth>(
+const FieldMappingHealthEnum = apiEnum<FieldMappingHealth>(
   "FieldMappingHealth",
   "What the CRM's field list last said of a nominated field.",
   {

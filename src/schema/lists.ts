@@ -20,7 +20,7 @@ export const MeetingConnection = connectionOf("Meeting", () => Meeting, "A page 
 const ORDER = "A cursor holds in the order it was given in.";
 
 type DealOrder = keyof typeof DEAL_ORDERS;
-export const DealOrderEnum = apiEnum<DealOrder>("DealOrder", "Deals that tie follow each other by their ids.", {
+const DealOrderEnum = apiEnum<DealOrder>("DealOrder", "Deals that tie follow each other by their ids.", {
   UPDATED_AT_DESC: "Newest change in the CRM first; deals without that instant last.",
   VALUE_DESC:
     "Currency by currency, in the order of their codes, and the highest amount first in each: amounts of two currencies are neither compared nor converted. Deals without a value or without its currency last.",
@@ -91,7 +91,7 @@ export class DealsArgs extends PageArgs {
 }
 
 type MeetingOrder = keyof typeof MEETING_ORDERS;
-export const MeetingOrderEnum = apiEnum<MeetingOrder>(
+const MeetingOrderEnum = apiEnum<MeetingOrder>(
   "MeetingOrder",
   "Meetings that begin at one instant follow each other by their ids.",
   {

@@ -12,13 +12,13 @@ import { LONGEST_ADDRESS } from "../platform/email-address";
 import { apiEnum, Node, ObjectType } from "./base";
 import { HoldsAddress, NotBefore, resultOf, SensibleInstant, Text, WellFormed } from "./refusal";
 
-export const AttendeeSideEnum = apiEnum<AttendeeSide>("AttendeeSide", "Whose side an attendee is on.", {
+const AttendeeSideEnum = apiEnum<AttendeeSide>("AttendeeSide", "Whose side an attendee is on.", {
   SELLER: "One of our own: the owner, somebody with the same company domain, or a user of the CRM.",
   BUYER: "Everybody else: the buyer's side.",
   IGNORED: "Nobody to match: a room, a bot, a mailing list, or no address that somebody reads.",
 });
 
-export const MatchStatusEnum = apiEnum<MatchStatus>(
+const MatchStatusEnum = apiEnum<MatchStatus>(
   "MatchStatus",
   "Whether one record is meant, several could be, or none is known.",
   {
@@ -40,13 +40,13 @@ export const MeetingMatchStatusEnum = apiEnum<MeetingMatchStatus>(
   },
 );
 
-export const PersonRuleEnum = apiEnum<PersonRule>("PersonRule", "By what an attendee's person was found.", {
+const PersonRuleEnum = apiEnum<PersonRule>("PersonRule", "By what an attendee's person was found.", {
   EMAIL_EXACT: "One person has exactly this address.",
   EMAIL_WITHOUT_TAG: "One person has it apart from a tag, or from dots at Gmail.",
   ONLY_ONE_ON_OPEN_DEAL: "Of several with the address, one is on a deal that was open at the meeting.",
 });
 
-export const OrganizationRuleEnum = apiEnum<OrganizationRule>(
+const OrganizationRuleEnum = apiEnum<OrganizationRule>(
   "OrganizationRule",
   "By what it was found for which organization an attendee comes.",
   {
@@ -56,19 +56,15 @@ export const OrganizationRuleEnum = apiEnum<OrganizationRule>(
   },
 );
 
-export const DealRuleEnum = apiEnum<DealRule>(
-  "DealRule",
-  "What decides which deal a meeting is about, in this order.",
-  {
-    CHOSEN: "A user chose it.",
-    SAME_CRM_ACTIVITY: "The CRM has an activity at the time of the meeting with one of its persons, on this deal.",
-    ONE_DEAL_OF_ALL: "Whoever of several persons with one address attends, it is the only deal.",
-    ONLY_CANDIDATE: "It is the only deal around the meeting.",
-    MOST_ATTENDEES: "Strictly most attendees take part in it, or come from its organization.",
-    OWNER_ATTENDS: "Only its owner was in the meeting.",
-    OPEN_BEFORE_CLOSED: "Only it was open when the meeting began.",
-  },
-);
+const DealRuleEnum = apiEnum<DealRule>("DealRule", "What decides which deal a meeting is about, in this order.", {
+  CHOSEN: "A user chose it.",
+  SAME_CRM_ACTIVITY: "The CRM has an activity at the time of the meeting with one of its persons, on this deal.",
+  ONE_DEAL_OF_ALL: "Whoever of several persons with one address attends, it is the only deal.",
+  ONLY_CANDIDATE: "It is the only deal around the meeting.",
+  MOST_ATTENDEES: "Strictly most attendees take part in it, or come from its organization.",
+  OWNER_ATTENDS: "Only its owner was in the meeting.",
+  OPEN_BEFORE_CLOSED: "Only it was open when the meeting began.",
+});
 
 @ObjectType({ implements: Node, description: "A meeting that the service recorded." })
 export class Meeting extends Node {

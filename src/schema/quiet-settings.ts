@@ -12,15 +12,11 @@ import { Progress } from "./sync";
 /** Pipelines with all their stages and reasons, of a large company. */
 const MOST_THRESHOLDS = 500;
 
-export const ThresholdScopeEnum = apiEnum<OwnThreshold["scope"]>(
-  "ThresholdScope",
-  "Of which deals a threshold speaks.",
-  {
-    ALL: "All deals.",
-    PIPELINE: "The deals of one pipeline.",
-    STAGE: "The deals in one stage.",
-  },
-);
+const ThresholdScopeEnum = apiEnum<OwnThreshold["scope"]>("ThresholdScope", "Of which deals a threshold speaks.", {
+  ALL: "All deals.",
+  PIPELINE: "The deals of one pipeline.",
+  STAGE: "The deals in one stage.",
+});
 
 @ObjectType({ description: "After how many days a reason of silence holds, by the tenant's own word." })
 export class QuietThreshold {

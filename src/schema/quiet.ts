@@ -35,7 +35,7 @@ export const QuietReasonCodeEnum = apiEnum<QuietReasonCode>(
   },
 );
 
-export const InteractionKindEnum = apiEnum<InteractionRow["kind"]>(
+const InteractionKindEnum = apiEnum<InteractionRow["kind"]>(
   "InteractionKind",
   "What a contact was, or its trace in the CRM.",
   {

@@ -95,7 +95,7 @@ export class Deal extends Node {
   crmUrl!: string | null;
 }
 
-export const DealChangeKindEnum = apiEnum<DealChangeKind>("DealChangeKind", "What of a deal has changed.", {
+const DealChangeKindEnum = apiEnum<DealChangeKind>("DealChangeKind", "What of a deal has changed.", {
   STAGE: "Its stage, by name.",
   VALUE: "What it is worth: amount and currency.",
   CLOSE_DATE: "The day on which the seller expects to close it.",

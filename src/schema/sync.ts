@@ -13,7 +13,7 @@ export const SyncKindEnum = apiEnum<SyncKind>(
   },
 );
 
-export const SyncStateEnum = apiEnum<SyncState>("SyncState", "Where a run or one of its steps stands.", {
+const SyncStateEnum = apiEnum<SyncState>("SyncState", "Where a run or one of its steps stands.", {
   QUEUED: "Waits for a worker: not begun, or a run between two of its turns.",
   RUNNING: "Under way.",
   SUCCEEDED: "Ended well, perhaps with gaps.",
@@ -21,7 +21,7 @@ export const SyncStateEnum = apiEnum<SyncState>("SyncState", "Where a run or one
   CANCELLED: "Ended by a disconnect or a new authorization; a step also where its run ended before it came to it.",
 });
 
-export const SyncResourceEnum = apiEnum<SyncResource>(
+const SyncResourceEnum = apiEnum<SyncResource>(
   "SyncResource",
   "The lists of the CRM, in the order in which a run reads them.",
   {
@@ -37,7 +37,7 @@ export const SyncResourceEnum = apiEnum<SyncResource>(
   },
 );
 
-export const SyncErrorCodeEnum = apiEnum<SyncErrorCode>("SyncErrorCode", "Why a run failed.", {
+const SyncErrorCodeEnum = apiEnum<SyncErrorCode>("SyncErrorCode", "Why a run failed.", {
   RATE_LIMITED: "The CRM's request limit is used up.",
   CRM_UNAVAILABLE: "The CRM could not be reached or had a fault.",
   CRM_REFUSED: "The CRM refused a request.",
@@ -49,7 +49,7 @@ export const SyncErrorCodeEnum = apiEnum<SyncErrorCode>("SyncErrorCode", "Why a 
   INTERNAL: "A fault of this service.",
 });
 
-export const GapCodeEnum = apiEnum<GapCode>("GapCode", "Why something is missing.", {
+const GapCodeEnum = apiEnum<GapCode>("GapCode", "Why something is missing.", {
   NOT_READ_YET: "It was not asked for yet, or only in part.",
   RATE_LIMITED: "The CRM's request limit was used up.",
   CRM_UNAVAILABLE: "The CRM could not be reached or had a fault.",

@@ -3,7 +3,7 @@ import type { ActorRole } from "../auth/actor";
 import type { AuditAction } from "../entities/tenant";
 import { apiEnum, connectionOf, ObjectType } from "./base";
 
-export const RoleEnum = apiEnum<ActorRole>("Role", "What the viewer is in the tenant.", {
+const RoleEnum = apiEnum<ActorRole>("Role", "What the viewer is in the tenant.", {
   owner: "May do everything.",
   admin: "May do everything that an owner may do here.",
   member:
@@ -37,7 +37,7 @@ export class Viewer {
   canManageConnection!: boolean;
 }
 
-export const AuditActionEnum = apiEnum<AuditAction>("AuditAction", "What happened.", {
+const AuditActionEnum = apiEnum<AuditAction>("AuditAction", "What happened.", {
   CONSENT_STARTED: "A user was sent to the CRM's consent page.",
   CONSENT_COMPLETED: "A consent came back and was accepted.",
   CONSENT_REJECTED: "A consent came back, or was to be started, and was refused; `code` says why.",

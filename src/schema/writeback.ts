@@ -10,13 +10,13 @@ import { Checked, NotBlank, resultOf } from "./refusal";
 
 /** One whose answer is still awaited is UNKNOWN to whoever asks. */
 export type WriteState = Exclude<StoredWriteState, "SENDING">;
-export const WriteStateEnum = apiEnum<WriteState>("WriteState", "What became of a write.", {
+const WriteStateEnum = apiEnum<WriteState>("WriteState", "What became of a write.", {
   WRITTEN: "Accepted by the CRM: seen in its answer, or found there later.",
   FAILED: "Certainly not in the CRM as it was sent.",
   UNKNOWN: "It is being sent, or its answer was lost: that is looked up, and nothing is sent twice.",
 });
 
-export const WriteErrorCodeEnum = apiEnum<StoredWriteErrorCode>(
+const WriteErrorCodeEnum = apiEnum<StoredWriteErrorCode>(
   "WriteErrorCode",
   "Why a write failed, or why it is not known.",
   {

@@ -323,7 +323,7 @@ export async function planTurn(
 }
 
 /** How much of what is left may be spent on asking again, so long after the last time; a time to come tells nothing. */
-export const shareOfTurn = (sinceMs: number): number => (sinceMs < 0 ? 1 : Math.min(1, (HASTE * sinceMs) / DAY_MS));
+const shareOfTurn = (sinceMs: number): number => (sinceMs < 0 ? 1 : Math.min(1, (HASTE * sinceMs) / DAY_MS));
 
 /** How many deals a share of these tokens pays for. */
 export const affordable = (tokens: number, share = 1): number =>

@@ -17,7 +17,7 @@ import { SECOND_MS } from "../platform/clock";
 import { type RunFailure, RunLostError } from "./failures";
 
 /** A worker that says nothing for this long has lost its run. */
-export const LEASE_MS = 30 * SECOND_MS;
+const LEASE_MS = 30 * SECOND_MS;
 /** SQL: from now on. The database's clock is the one that all workers share; theirs may be minutes apart. */
 const LEASE_UNTIL = `statement_timestamp() + interval '${LEASE_MS} milliseconds'`;
 /** SQL: nobody holds the run. A lease that ends later than any is given was given by another server's clock. */

@@ -103,7 +103,7 @@ function standOf({ resource, watermark }: SyncListRow, passes: readonly SyncPass
 }
 
 /** Whether the copy's first sync is still under way: a list was never read to its end. */
-export async function isFirst(copy: CopyScope): Promise<boolean> {
+async function isFirst(copy: CopyScope): Promise<boolean> {
   return (await readLists(copy)).some(({ resource, readAt }) => resource !== "DEAL_PARTICIPANTS" && readAt === null);
 }
 

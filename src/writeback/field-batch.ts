@@ -18,7 +18,7 @@ import {
   targetOf,
 } from "./targets";
 
-export interface AskedField {
+interface AskedField {
   entity: MatchedEntity;
   /** As the client sent it; null: the only matched record of the entity. */
   targetId: string | null;
@@ -36,7 +36,7 @@ export interface AskedFields {
 }
 
 /** One value on its record, and why it is not to be sent where it is not. */
-export interface PlannedField extends BatchField {
+interface PlannedField extends BatchField {
   target: Target;
   failure: WriteFailure | null;
   /** The CRM's list, read anew, may say otherwise. */
@@ -133,7 +133,7 @@ export function batchesOf(fields: readonly ReceiptedField[]): RecordBatch[] {
   return [...batches.values()];
 }
 
-export interface BatchField {
+interface BatchField {
   key: CustomFieldKey;
   type: string;
   /** As it goes on the wire; null clears the field. */

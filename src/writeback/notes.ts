@@ -312,7 +312,7 @@ const REFERENCE_BEGINS = "CRM-";
  * The name by which a note is found again when its answer was lost, or its receipt: the same whenever the key comes, and whatever
  * number a restored backup gives a tenant that it lacks. Behind the first those from before the service's keys were rotated.
  */
-export function referencesOf(keyring: Keyring, tenant: string, idempotencyKey: string): NoteIntent["references"] {
+function referencesOf(keyring: Keyring, tenant: string, idempotencyKey: string): NoteIntent["references"] {
   const [own, ...earlier] = keyring.tagsOf(["note_reference", tenant, idempotencyKey]).map(referenceFrom);
   if (!own) throw new Error("a keyring without a key");
   return [own, ...earlier];
@@ -385,10 +385,10 @@ export function referenceIn(html: string): string | null {
   return html.match(REFERENCES)?.at(-1) ?? null;
 }
 
-export const referenceOf = ({ content, ending }: CrmNote) => referenceIn(content + ending);
+const referenceOf = ({ content, ending }: CrmNote) => referenceIn(content + ending);
 
 /** The id of the first note with each reference; few pages have any. */
-export function firstOfEachReference(notes: readonly CrmNote[]): Map<string, number> {
+function firstOfEachReference(notes: readonly CrmNote[]): Map<string, number> {
   const first = new Map<string, number>();
   for (const note of notes) {
     const reference = referenceOf(note);

@@ -22,7 +22,7 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-export interface LockWait {
+interface LockWait {
   pid: number;
   /** The session that holds it, or waits before. */
   by: number;
@@ -44,7 +44,7 @@ const LOCK_WAITS_OF_CLUSTER = `SELECT citus_pid_for_gpid(waiting_gpid)::int AS p
   citus_pid_for_gpid(blocking_gpid)::int AS by, blocked_statement AS sql FROM citus_lock_waits`;
 
 /** Of this run alone: two runs may share a server. Migrated and, on a Citus cluster, distributed. */
-export const TEMPLATE = `crm_template_${process.env.CRM_TEST_RUN ?? process.pid}`;
+const TEMPLATE = `crm_template_${process.env.CRM_TEST_RUN ?? process.pid}`;
 
 export function serverUrl(database?: string): string {
   const url = new URL(process.env.CRM_TEST_SERVER_URL ?? "");

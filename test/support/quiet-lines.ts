@@ -42,7 +42,7 @@ export const HEALTHY: DealFacts = {
   planned: [{ crmId: 9, dueAt: days(-2), wholeDay: false }],
 };
 
-export const contact = (kind: ContactKind, at: number) => ({
+const contact = (kind: ContactKind, at: number) => ({
   kind,
   at,
   crmId: 7,

@@ -5,7 +5,7 @@ import { createTestDatabase, type TestDatabase } from "./database";
 import { type Service, startService } from "./service";
 import { connect, dataOf, noJobIsDue, type Refusal, recordMeeting, syncEnds, until } from "./stories";
 
-export interface Threshold {
+interface Threshold {
   pipelineId?: string;
   stageId?: string;
   code: string;

@@ -5,7 +5,7 @@ import { mayManageConnection } from "../../src/auth/policies";
 import { StateStream } from "../../src/platform/streams";
 import { SharedSubscriptions } from "../../src/server/subscriptions";
 
-export const schema = buildSchema(`
+const schema = buildSchema(`
   type Query { unused: Int }
   type Subscription { seen(by: String): Seen! other(by: String): Seen! }
   type Seen { tenant: String version: Int canManage: Boolean plan: String by: String userId: String fails: Int }

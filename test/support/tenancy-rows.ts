@@ -29,7 +29,7 @@ export interface NameRow {
 }
 
 /** A place that names nothing of any tenant. */
-export interface ValueRow {
+interface ValueRow {
   kind: "value";
 }
 

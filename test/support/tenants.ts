@@ -12,7 +12,7 @@ import { World } from "./world";
 /** acme asks and globex is the other one; both have live connections, meetings and receipts. */
 export const OTHER = "globex";
 /** Tenants without a connection that works, and what they are. */
-export const WITHOUT_CONNECTION = ["never", "disconnected", "reauthorize"] as const;
+const WITHOUT_CONNECTION = ["never", "disconnected", "reauthorize"] as const;
 export const ASKING = ["acme", ...WITHOUT_CONNECTION];
 
 /** Stands in everything of globex that has a text of its own, so that an answer which shows any of it is seen. */
@@ -36,7 +36,7 @@ export interface Tenants {
 }
 
 /** Global ids by type: of acme's matched or own things, and of globex's. */
-export interface Ids {
+interface Ids {
   own: Record<string, string>;
   foreign: Record<string, string>;
 }

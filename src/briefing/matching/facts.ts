@@ -4,7 +4,7 @@ import type { AttendeeMatch } from "./match-attendees";
 
 /** What the rules of matching look at: a meeting, and what the synced copy holds that could belong to it. */
 
-export interface AttendeeFact {
+interface AttendeeFact {
   position: number;
   /** In the one spelling in which addresses are compared; null where the text is no address. */
   address: string | null;
@@ -108,7 +108,7 @@ export function standingAt(deal: Times, startsAt: Date): Standing | null {
 }
 
 /** The attendees behind whom more than a shared address stands: only these may decide on a deal. */
-export function decidingPositions(attendees: readonly AttendeeFact[]): ReadonlySet<number> {
+function decidingPositions(attendees: readonly AttendeeFact[]): ReadonlySet<number> {
   return new Set(
     attendees.filter(({ address }) => address !== null && !isRoleAddress(address)).map(({ position }) => position),
   );

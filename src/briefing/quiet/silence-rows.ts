@@ -94,7 +94,7 @@ export const STORE = storeFrom('r."isTold"', "r.phase = 0");
  * by $3. A phase that a worker claims at this moment is waited for, and comes as told.
  * @param deals SQL: an array of their ids
  */
-export const begunOf = (deals: string) => `
+const begunOf = (deals: string) => `
   gone AS (
     DELETE FROM deal_silence s WHERE s.tenant_id = $1 AND s.copy_id = $2 AND s.deal_id = ANY (${deals})
     RETURNING s.deal_id, s.generation, s.phase, s.verdict, s.holds_from, s.is_told, s.is_listed),

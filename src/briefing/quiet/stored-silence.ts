@@ -169,7 +169,7 @@ async function keepOfDeals(
 }
 
 /** A deal, and the phases that had begun of what was stored of it. */
-export interface Taken {
+interface Taken {
   dealId: number;
   begun: TakenPhase[];
 }

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { allCustomFields, id, optionalFlag, optionalInstant, storableText } from "./values";
 
 /** The three kinds of records that have custom fields which this service may write. */
-export const CRM_ENTITIES = ["DEAL", "PERSON", "ORGANIZATION"] as const;
+const CRM_ENTITIES = ["DEAL", "PERSON", "ORGANIZATION"] as const;
 export type CrmEntity = (typeof CRM_ENTITIES)[number];
 
 export interface CrmRecordRef {
@@ -46,7 +46,7 @@ export function isCustomFieldKey(key: string): key is CustomFieldKey {
   return CUSTOM_FIELD_KEY.test(key);
 }
 
-export interface CustomFieldValue {
+interface CustomFieldValue {
   key: CustomFieldKey;
   /** As the wire has it; null clears the field. */
   value: unknown;

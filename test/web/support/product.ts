@@ -19,7 +19,7 @@ const PEOPLE = {
   member: { name: "Max Member", claims: { sub: "max", tenant: TENANT, role: "member", plan: "sales" } },
   starter: { name: "Stella Starter", claims: { sub: "stella", tenant: TENANT, role: "admin", plan: "free" } },
 };
-export type PersonName = keyof typeof PEOPLE;
+type PersonName = keyof typeof PEOPLE;
 
 /** All that a user of the page needs: a CRM, the service with its page, the product around it, and browsers. */
 export interface Product {

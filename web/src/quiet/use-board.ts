@@ -9,7 +9,7 @@ const PAGE = 50;
 /** As many as the service gives in one answer. */
 const MOST_IN_ONE = 100;
 type Page = QuietDealsQuery;
-export interface Board {
+interface Board {
   connection: Page["connection"];
   totalCount: Page["deals"]["totalCount"];
   totals: Page["deals"]["totals"];

@@ -6,7 +6,7 @@ import type { Connection } from "./use-settings";
 type Step = { text: string; progress?: string; state: "done" | "now" | "later" };
 
 /** What happens after a connect, one after the other, and how far it is. */
-export function stepsOf({ sync }: Pick<Connection, "sync">): Step[] {
+function stepsOf({ sync }: Pick<Connection, "sync">): Step[] {
   const { lastSuccessAt, matching, current } = sync;
   const isRead = lastSuccessAt !== null;
   return [

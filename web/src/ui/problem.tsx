@@ -51,7 +51,7 @@ export const isUnsent = (error: CombinedError | Error): boolean =>
  * The host product may bring the person back: it is told the page's own path, and nothing of another origin.
  * @param signInUrl as the host product gave it
  */
-export function withReturn(signInUrl: string, { pathname, search }: Pick<Location, "pathname" | "search">): string {
+function withReturn(signInUrl: string, { pathname, search }: Pick<Location, "pathname" | "search">): string {
   const url = new URL(signInUrl);
   url.searchParams.set("return_to", `${pathname}${search}`);
   return url.href;
