@@ -2,7 +2,7 @@ import { useState } from "react";
 import { useMutation } from "urql";
 import { ChooseDealDocument } from "../api/operations.generated";
 import { announce } from "../ui/announcing";
-import { Button, Card, Notice, When } from "../ui/parts";
+import { Button, Card, Notice, ToTheCrm, When } from "../ui/parts";
 import { Problem } from "../ui/problem";
 import { apart, day, money } from "../ui/words";
 import type { Meeting } from "./targets";
@@ -102,14 +102,7 @@ function Evidence({ deal, reason }: Candidate) {
         ) : (
           "No contact is known"
         )}
-        {crmUrl && (
-          <>
-            {", "}
-            <a href={crmUrl} target="_blank" rel="noreferrer">
-              open in the CRM
-            </a>
-          </>
-        )}
+        <ToTheCrm crmUrl={crmUrl} />
       </p>
     </div>
   );

@@ -1,6 +1,6 @@
 import { useId, useMemo, useState } from "react";
 import type { CrmNoteFragment } from "../api/operations.generated";
-import { Button, Card, When } from "../ui/parts";
+import { Button, Card, ToTheCrm, When } from "../ui/parts";
 import { NoteHtml } from "./note-html";
 
 /** Characters of markup that are shown without a further click; about ten lines. */
@@ -39,14 +39,7 @@ function CrmNote({ note: { html, createdAt, author, ours, crmUrl, truncated } }:
         <bdi>{author?.name ?? "Somebody"}</bdi>
         {ours && " through this service"}, <When at={createdAt} />
         {truncated && ", longer in the CRM"}
-        {crmUrl && (
-          <>
-            {", "}
-            <a href={crmUrl} target="_blank" rel="noreferrer">
-              open in the CRM
-            </a>
-          </>
-        )}
+        <ToTheCrm crmUrl={crmUrl} />
       </p>
     </article>
   );

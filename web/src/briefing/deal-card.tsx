@@ -1,4 +1,4 @@
-import { Badge, Card, Fact, Facts, When } from "../ui/parts";
+import { Badge, Card, Fact, Facts, ToTheCrm, When } from "../ui/parts";
 import { day, money } from "../ui/words";
 import { TakeBack } from "./take-back";
 import type { Briefing, Meeting } from "./targets";
@@ -15,14 +15,7 @@ export function DealCard({ deal, meeting, onChange }: { deal: Deal; meeting: Mee
     <Card title={title} aside={<Badge tone={DEAL_STATUS[status].tone}>{DEAL_STATUS[status].text}</Badge>}>
       <p className="muted">
         <bdi>{organization?.name ?? "Company not known"}</bdi>
-        {crmUrl && (
-          <>
-            {", "}
-            <a href={crmUrl} target="_blank" rel="noreferrer">
-              open in the CRM
-            </a>
-          </>
-        )}
+        <ToTheCrm crmUrl={crmUrl} />
       </p>
       <DealFacts deal={deal} />
       <div className="row row-apart">

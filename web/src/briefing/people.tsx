@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { Badge, Button, Card, When } from "../ui/parts";
+import { Badge, Button, Card, Named, When } from "../ui/parts";
 import { apart, money, number } from "../ui/words";
 import { type PersonWithWord, withLastWord } from "./last-word";
 import type { Briefing, Meeting } from "./targets";
@@ -97,13 +97,7 @@ export function OtherDeals({ deals }: { deals: Briefing["otherDeals"] }) {
       <ul className="stack stack-tight">
         {deals.map(({ id, title, status, value, stage, crmUrl }) => (
           <li key={id}>
-            {crmUrl ? (
-              <a href={crmUrl} target="_blank" rel="noreferrer" dir="auto">
-                {title}
-              </a>
-            ) : (
-              <bdi>{title}</bdi>
-            )}{" "}
+            <Named name={title} crmUrl={crmUrl} />{" "}
             <Badge tone={DEAL_STATUS[status].tone}>{DEAL_STATUS[status].text}</Badge>
             <br />
             <span className="small muted breakable">

@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import type { MappingFragment, WritesQuery, WrittenToFragment } from "../api/operations.generated";
-import { Badge, When } from "../ui/parts";
+import { Badge, Named, When } from "../ui/parts";
 import { fateOf, RECORD } from "./wording";
 
 type Write = WritesQuery["crmWrites"]["nodes"][number];
@@ -62,12 +62,7 @@ const fieldName = ({ fieldKey }: { fieldKey: string }, mappings: readonly Mappin
 function RecordName({ write }: { write: Write }) {
   const record = recordOf(write);
   if (!record) return <>A {RECORD[write.entity]} that can no longer be read here</>;
-  if (!record.crmUrl) return <bdi>{record.name}</bdi>;
-  return (
-    <a href={record.crmUrl} target="_blank" rel="noreferrer" dir="auto">
-      {record.name}
-    </a>
-  );
+  return <Named {...record} />;
 }
 
 type WrittenTo = WrittenToFragment | { __typename: string } | null;

@@ -1,4 +1,4 @@
-import { Badge } from "../ui/parts";
+import { Badge, Named } from "../ui/parts";
 import { VERDICT } from "../ui/tones";
 import { counted, dateAndTime, money } from "../ui/words";
 import { byStrength, type QuietDeal, silenceOf } from "./silence";
@@ -41,13 +41,7 @@ function DealRow({ deal, onOpen }: { deal: QuietDeal; onOpen(): void }) {
   return (
     <tr>
       <th scope="row">
-        {crmUrl ? (
-          <a href={crmUrl} target="_blank" rel="noreferrer" dir="auto">
-            {title}
-          </a>
-        ) : (
-          <bdi>{title}</bdi>
-        )}
+        <Named name={title} crmUrl={crmUrl} />
         <span className="small muted company">
           {organization && (
             <>

@@ -16,16 +16,14 @@ function useTitle(title: string): void {
 
 interface PageHeadProps {
   title: string;
-  /** Absent: the title as it is. */
-  tabTitle?: string;
   above?: ReactNode;
   below?: ReactNode;
   aside?: ReactNode;
 }
 
 /** The one heading of a page, and its title. */
-export function PageHead({ title, tabTitle = title, above, below, aside }: PageHeadProps) {
-  useTitle(tabTitle);
+export function PageHead({ title, above, below, aside }: PageHeadProps) {
+  useTitle(title);
   return (
     <header className="row row-apart page-head">
       <div>

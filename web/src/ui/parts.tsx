@@ -6,7 +6,6 @@ export function Badge({ tone, children }: { tone: Tone; children: ReactNode }) {
   return <span className={`badge tone-${tone}`}>{children}</span>;
 }
 
-/** @param level 2 for a part of the page, 3 within one */
 export function Card({ title, aside, children }: { title: string; aside?: ReactNode; children: ReactNode }) {
   return (
     <section className="card stack" aria-label={title}>
@@ -46,6 +45,29 @@ export function Button({ look = "plain", busy = false, onClick, children, ...res
     >
       {children}
     </button>
+  );
+}
+
+/** A record's name, and the way to it in the CRM where there is one. */
+export function Named({ name, crmUrl }: { name: string; crmUrl: string | null }) {
+  if (!crmUrl) return <bdi>{name}</bdi>;
+  return (
+    <a href={crmUrl} target="_blank" rel="noreferrer" dir="auto">
+      {name}
+    </a>
+  );
+}
+
+/** What ends a line about a record. */
+export function ToTheCrm({ crmUrl }: { crmUrl: string | null }) {
+  if (!crmUrl) return null;
+  return (
+    <>
+      {", "}
+      <a href={crmUrl} target="_blank" rel="noreferrer">
+        open in the CRM
+      </a>
+    </>
   );
 }
 

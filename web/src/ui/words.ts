@@ -64,8 +64,7 @@ export function relative(instant: string): string {
 }
 
 /** "1 deal", "1,204 deals". */
-export const counted = (count: number, one: string, many = `${one}s`): string =>
-  `${number(count)} ${count === 1 ? one : many}`;
+export const counted = (count: number, one: string): string => `${number(count)} ${one}${count === 1 ? "" : "s"}`;
 
 /** What the service counted silence in. */
 export const dayUnit = (businessDays: boolean): string => (businessDays ? "business day" : "day");
