@@ -1,5 +1,4 @@
-import type { TokenSource } from "../crm/api";
-import { ADDRESSES } from "../crm/calls";
+import { ADDRESSES, type TokenSource } from "../crm/calls";
 import { CrmError } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
 import { AdvisoryLocks } from "../database/between-processes";

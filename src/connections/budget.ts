@@ -10,8 +10,6 @@ import * as rules from "./budget-rules";
 import { ConnectionGoneError, NOT_CONNECTED } from "./connection";
 import { boundOf } from "./visibility";
 
-export type { Purpose } from "./budget-rules";
-
 /** Companies whose rows a process keeps in mind; one that is forgotten is read again. */
 const MOST_COMPANIES = 10_000;
 

@@ -1,5 +1,5 @@
-import { CrmApi, type TokenSource } from "../crm/api";
-import type { CallParts, Reservation } from "../crm/calls";
+import { CrmApi } from "../crm/api";
+import type { CallParts, Reservation, TokenSource } from "../crm/calls";
 import { CrmError, stopBehind } from "../crm/errors";
 import type { CrmHttp } from "../crm/http";
 import { OAuthError } from "../crm/oauth";

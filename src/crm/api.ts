@@ -6,8 +6,6 @@ import * as fields from "./parsing/fields";
 import { detailOf, idsOf, type Page, readCursorPage, readOffsetPage, readSingle, readWholeList } from "./parsing/page";
 import * as record from "./parsing/records";
 
-export type { TokenSource } from "./calls";
-
 export interface PageRequest {
   /** As the page before said; null for the first. */
   cursor: string | null;

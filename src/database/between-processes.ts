@@ -58,7 +58,7 @@ export async function notifyOf(
 /** Asks a session in which nothing else happens whether it is there. @returns when it is not, or when it need not be asked */
 export async function keepAsking(
   session: Pick<Client, "query">,
-  everyMs = SILENCE_MS,
+  everyMs: number,
   signal?: AbortSignal,
 ): Promise<void> {
   try {

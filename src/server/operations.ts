@@ -115,8 +115,7 @@ export class Operations {
     const isBriefing = read !== null && asksForBriefing(read.operation);
     const seconds = ended({ kind: isBriefing ? "briefing" : kind, outcome: String(codes[0] ?? "OK") });
     trace.getActiveSpan()?.updateName(`${kind} ${operationName ?? "unnamed"}`);
-    const asked = { ...workCounts() };
-    const line = { kind, operationName, tenant, tenantId, userId, seconds, ...asked, codes };
+    const line = { kind, operationName, tenant, tenantId, userId, seconds, ...workCounts(), codes };
     this.#answered.info(line, "an operation was answered");
   }
 }

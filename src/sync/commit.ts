@@ -1,5 +1,6 @@
 import type { PinnedTokens } from "../connections/access-tokens";
-import type { Budget, HeldReservation, Purpose } from "../connections/budget";
+import type { Budget, HeldReservation } from "../connections/budget";
+import type { Purpose } from "../connections/budget-rules";
 import { connectedCopyId, NEEDS_REAUTHORIZATION, NeedsReauthorizationError } from "../connections/connection";
 import { holdCopyToJudge } from "../connections/copies";
 import type { KeepOut } from "../connections/keep-out";

@@ -1,5 +1,5 @@
 import { LRUCache } from "lru-cache";
-import type { Purpose } from "../connections/budget";
+import type { Purpose } from "../connections/budget-rules";
 import { readGaps } from "../connections/completeness";
 import { endTrouble, isTrouble, noteTrouble } from "../connections/connection";
 import { isFieldListDue, keepFieldList, noteAsked, readFieldList } from "../connections/field-lists";

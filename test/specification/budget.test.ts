@@ -1,5 +1,5 @@
 import type { Fault, Simulator } from "../../simulator";
-import type { Purpose } from "../../src/connections/budget";
+import type { Purpose } from "../../src/connections/budget-rules";
 import { HOUR_MS, MINUTE_MS } from "../../src/platform/clock";
 import type { Config } from "../../src/platform/config";
 import { RunLostError } from "../../src/sync/failures";

@@ -1,6 +1,7 @@
 import { pino } from "pino";
 import type { Fault } from "../../simulator";
-import { CrmApi, type TokenSource } from "../../src/crm/api";
+import { CrmApi } from "../../src/crm/api";
+import type { TokenSource } from "../../src/crm/calls";
 import { Database } from "../../src/database/database";
 import { freePort } from "../../src/database/embedded/programs";
 import { createMetrics } from "../../src/platform/metrics";

@@ -1,4 +1,5 @@
-import { Budget, type HeldReservation, type Purpose } from "../../src/connections/budget";
+import { Budget, type HeldReservation } from "../../src/connections/budget";
+import type { Purpose } from "../../src/connections/budget-rules";
 import { CrmApi } from "../../src/crm/api";
 import { BudgetLowError } from "../../src/crm/errors";
 import type { Clock } from "../../src/platform/clock";

@@ -1,7 +1,8 @@
 import { pino } from "pino";
 import type { Fault, Simulator } from "../../simulator";
 import type { Credential } from "../../src/connections/credentials";
-import { CrmApi, type TokenSource } from "../../src/crm/api";
+import { CrmApi } from "../../src/crm/api";
+import type { TokenSource } from "../../src/crm/calls";
 import type { Config } from "../../src/platform/config";
 import type { Secret } from "../../src/platform/keyring";
 import type { TestDatabase } from "./database";
