@@ -56,11 +56,7 @@ export async function notifyOf(
 }
 
 /** Asks a session in which nothing else happens whether it is there. @returns when it is not, or when it need not be asked */
-export async function keepAsking(
-  session: Pick<Client, "query">,
-  everyMs: number,
-  signal?: AbortSignal,
-): Promise<void> {
+export async function keepAsking(session: Pick<Client, "query">, everyMs: number, signal?: AbortSignal): Promise<void> {
   try {
     for await (const _ of setInterval(everyMs, null, { ref: false, signal })) await session.query("SELECT 1");
   } catch {

@@ -189,6 +189,8 @@ const DEALS_IN_QUESTION = `
   FROM meeting one LEFT JOIN meeting_match m ON m.tenant_id = $1 AND m.meeting_id = one.id AND m.copy_id = $2
   WHERE one.tenant_id = $1 AND one.id = $3`;
 
+const TABLES: Record<MatchedEntity, string> = { DEAL: "deal", PERSON: "person", ORGANIZATION: "organization" };
+
 /**
  * The tenant's readers see at once what the CRM showed after a write. The newest state stays: a page of a sync that was
  * read before the write and comes after it finds a newer row.
@@ -202,7 +204,7 @@ export async function copyFields(
   if (!(await holdCopyToJudge(scope, copyId))) return;
   const { tenantId, rows } = scope;
   const copied = await rows(
-    `UPDATE ${entity.toLowerCase()} SET update_time = coalesce($5, update_time),
+    `UPDATE ${TABLES[entity]} SET update_time = coalesce($5, update_time),
        custom_fields = (custom_fields || ($4::jsonb -> 0)) - ARRAY (SELECT key FROM jsonb_each($4::jsonb -> 0) WHERE value = 'null')
      WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = $3
        AND (update_time IS NULL OR $5::timestamptz IS NULL OR update_time <= $5)
