@@ -597,7 +597,7 @@ export type BriefingQueryVariables = Exact<{
 }>;
 
 
-export type BriefingQuery = { viewer: { userId: string, tenantId: string }, connection: { boundUserName: string | null, connectedAt: string | null, id: string, state: ConnectionState, fieldMappings: Array<{ entity: CrmEntity, fieldKey: string, fieldName: string | null, fieldType: string | null, health: FieldMappingHealth, checkedAt: string }>, trouble: { code: TroubleCode, message: string, since: string } | null, sync: { lastSuccessAt: string | null, matching: { done: number, total: number } | null } }, meeting: { id: string, title: string, startsAt: string, endsAt: string | null, cancelledAt: string | null, ownerEmail: string, owner: { id: string, name: string } | null, attendees: Array<{ email: string, name: string | null, side: AttendeeSide, match: { status: MatchStatus, reason: string } }>, match: { status: MeetingMatchStatus, rule: DealRule | null, reason: string, mayChange: boolean, candidates: Array<{ reason: string, deal: { crmUrl: string | null, expectedCloseDate: string | null, id: string, title: string, status: DealStatus, lastInteraction: { kind: InteractionKind, at: string, day: string | null, person: { id: string, name: string } | null, activity: { id: string, subject: string, type: string } | null } | null, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null } }> }, briefing: { asOf: string | null, gaps: Array<{ resource: SyncResource, code: GapCode, count: number, since: string, message: string, expectedBy: string | null }>, timeline: Array<{ kind: InteractionKind, at: string, day: string | null, person: { id: string, name: string } | null, activity: { id: string, subject: string, type: string } | null }>, changes: Array<{ kind: DealChangeKind, from: string | null, to: string | null, seenAt: string }>, previousMeeting: { id: string, title: string, startsAt: string } | null, deal: { crmUrl: string | null, expectedCloseDate: string | null, stageChangedAt: string | null, participantsKnown: boolean, id: string, title: string, status: DealStatus, nextActivity: { id: string, subject: string, type: string, dueAt: string | null, dueDay: string | null } | null, recentNotes: Array<{ id: string, html: string, createdAt: string, truncated: boolean, ours: boolean, crmUrl: string | null, author: { id: string, name: string } | null }>, quiet: { staleAt: string | null, verdict: QuietVerdict, isQuiet: boolean, quietSince: string | null, quietDays: number | null, businessDays: boolean, asOf: string, nextChangeAt: string | null, reasons: Array<{ code: QuietReasonCode, message: string, since: string | null, sinceDay: string | null, evidence: Array<
+export type BriefingQuery = { viewer: { userId: string, tenantId: string }, connection: { boundUserName: string | null, connectedAt: string | null, id: string, state: ConnectionState, fieldMappings: Array<{ entity: CrmEntity, fieldKey: string, fieldName: string | null, fieldType: string | null, health: FieldMappingHealth, checkedAt: string }>, trouble: { code: TroubleCode, message: string, since: string } | null, sync: { lastSuccessAt: string | null, matching: { done: number, total: number } | null } }, meeting: { id: string, title: string, startsAt: string, endsAt: string | null, cancelledAt: string | null, ownerEmail: string, owner: { id: string, name: string } | null, attendees: Array<{ email: string, name: string | null, side: AttendeeSide, match: { status: MatchStatus, reason: string } }>, match: { status: MeetingMatchStatus, rule: DealRule | null, reason: string, mayChange: boolean, candidates: Array<{ reason: string, deal: { crmUrl: string | null, expectedCloseDate: string | null, id: string, title: string, status: DealStatus, lastInteraction: { kind: InteractionKind, at: string, day: string | null, person: { id: string, name: string } | null, activity: { id: string, subject: string, type: string } | null } | null, value: { amount: string, currency: string } | null, stage: { id: string, name: string } | null, pipeline: { id: string, name: string } | null, owner: { id: string, name: string } | null, organization: { id: string, name: string } | null } }> }, briefing: { asOf: string | null, gaps: Array<{ resource: SyncResource, code: GapCode, count: number, since: string, message: string, expectedBy: string | null }>, timeline: Array<{ kind: InteractionKind, at: string, day: string | null, person: { id: string, name: string } | null, activity: { id: string, subject: string, type: string } | null }>, changes: Array<{ kind: DealChangeKind, from: string | null, to: string | null, seenAt: string }>, previousMeeting: { id: string, title: string, startsAt: string } | null, deal: { crmUrl: string | null, expectedCloseDate: string | null, stageChangedAt: string | null, participantsKnown: boolean, id: string, title: string, status: DealStatus, nextActivity: { id: string, subject: string, type: string, dueAt: string | null, dueDay: string | null } | null, recentNotes: Array<{ id: string, html: string, createdAt: string, truncated: boolean, ours: boolean, crmUrl: string | null, author: { id: string, name: string } | null }>, quiet: { verdict: QuietVerdict, isQuiet: boolean, quietSince: string | null, quietDays: number | null, businessDays: boolean, asOf: string, nextChangeAt: string | null, reasons: Array<{ code: QuietReasonCode, message: string, since: string | null, sinceDay: string | null, evidence: Array<
               | { __typename: 'SyncRun', id: string }
               | { __typename: 'Meeting', id: string }
               | { __typename: 'Deal', id: string }
@@ -680,7 +680,7 @@ export type WrittenToFragment =
   | WrittenTo_FieldWrite_Fragment
 ;
 
-export type ReceiptFragment = { id: string, entity: CrmEntity, state: WriteState, reference: string, requestedAt: string, requestedBy: string, settledAt: string | null, error: { code: WriteErrorCode, message: string } | null, target:
+export type ReceiptFragment = { id: string, entity: CrmEntity, state: WriteState, reference: string, requestedAt: string, requestedBy: string, error: { code: WriteErrorCode, message: string } | null, target:
     | { __typename: 'SyncRun' }
     | { __typename: 'Meeting' }
     | { __typename: 'Deal', id: string, title: string, crmUrl: string | null }
@@ -720,7 +720,7 @@ export type WritesQueryVariables = Exact<{
 
 
 export type WritesQuery = { crmWrites: { nodes: Array<
-      | { __typename: 'NoteWrite', id: string, entity: CrmEntity, state: WriteState, reference: string, requestedAt: string, requestedBy: string, settledAt: string | null, error: { code: WriteErrorCode, message: string } | null, target:
+      | { __typename: 'NoteWrite', id: string, entity: CrmEntity, state: WriteState, reference: string, requestedAt: string, requestedBy: string, error: { code: WriteErrorCode, message: string } | null, target:
           | { __typename: 'SyncRun' }
           | { __typename: 'Meeting' }
           | { __typename: 'Deal', id: string, title: string, crmUrl: string | null }
@@ -760,7 +760,7 @@ export type NoteByKeyQueryVariables = Exact<{
 
 
 export type NoteByKeyQuery = { crmWrites: { nodes: Array<
-      | { __typename: 'NoteWrite', id: string, entity: CrmEntity, state: WriteState, reference: string, requestedAt: string, requestedBy: string, settledAt: string | null, error: { code: WriteErrorCode, message: string } | null, target:
+      | { __typename: 'NoteWrite', id: string, entity: CrmEntity, state: WriteState, reference: string, requestedAt: string, requestedBy: string, error: { code: WriteErrorCode, message: string } | null, target:
           | { __typename: 'SyncRun' }
           | { __typename: 'Meeting' }
           | { __typename: 'Deal', id: string, title: string, crmUrl: string | null }
@@ -785,7 +785,7 @@ export type WriteNoteMutationVariables = Exact<{
 
 
 export type WriteNoteMutation = { writeNote:
-    | { write: { id: string, entity: CrmEntity, state: WriteState, reference: string, requestedAt: string, requestedBy: string, settledAt: string | null, error: { code: WriteErrorCode, message: string } | null, target:
+    | { write: { id: string, entity: CrmEntity, state: WriteState, reference: string, requestedAt: string, requestedBy: string, error: { code: WriteErrorCode, message: string } | null, target:
           | { __typename: 'SyncRun' }
           | { __typename: 'Meeting' }
           | { __typename: 'Deal', id: string, title: string, crmUrl: string | null }
@@ -818,7 +818,7 @@ export type WriteFieldsMutationVariables = Exact<{
 
 
 export type WriteFieldsMutation = { writeFields:
-    | { allWritten: boolean, writes: Array<{ id: string, entity: CrmEntity, fieldKey: string, state: WriteState, requestedAt: string, requestedBy: string, error: { code: WriteErrorCode, message: string } | null, target:
+    | { writes: Array<{ id: string, entity: CrmEntity, fieldKey: string, state: WriteState, requestedAt: string, requestedBy: string, error: { code: WriteErrorCode, message: string } | null, target:
           | { __typename: 'SyncRun' }
           | { __typename: 'Meeting' }
           | { __typename: 'Deal', id: string, title: string, crmUrl: string | null }
@@ -975,7 +975,7 @@ export type WrittenQueryVariables = Exact<{
 
 
 export type WrittenQuery = { crmWrites: { nodes: Array<
-      | { __typename: 'NoteWrite', id: string, entity: CrmEntity, state: WriteState, reference: string, requestedAt: string, requestedBy: string, settledAt: string | null, meeting: { id: string, title: string } | null, error: { code: WriteErrorCode, message: string } | null, target:
+      | { __typename: 'NoteWrite', id: string, entity: CrmEntity, state: WriteState, reference: string, requestedAt: string, requestedBy: string, meeting: { id: string, title: string } | null, error: { code: WriteErrorCode, message: string } | null, target:
           | { __typename: 'SyncRun' }
           | { __typename: 'Meeting' }
           | { __typename: 'Deal', id: string, title: string, crmUrl: string | null }
@@ -1025,7 +1025,7 @@ export type RunFragment = { id: string, kind: SyncKind, state: SyncState, queued
 export type SettingsQueryVariables = Exact<{ [key: string]: never; }>;
 
 
-export type SettingsQuery = { viewer: { role: Role, plan: string, canManageConnection: boolean, connectRefusal: RefusalCode | null }, connection: { id: string, state: ConnectionState, stateChangedAt: string | null, crm: Crm | null, boundEmail: string | null, boundUserName: string | null, companyName: string | null, companyDomain: string | null, connectedAt: string | null, reauthorizationReason: ReauthorizationReason | null, trouble: { code: TroubleCode, message: string, since: string, lastSeenAt: string } | null, budget: { limit: number | null, remaining: number | null, spentToday: number, allowance: number, resetsAt: string | null } | null, sync: { lastSuccessAt: string | null, nextRunAt: string | null, current: { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null } | null, last: { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null } | null, gaps: Array<{ resource: SyncResource, code: GapCode, count: number, since: string, message: string, expectedBy: string | null }>, matching: { done: number, total: number } | null } } };
+export type SettingsQuery = { viewer: { role: Role, plan: string, canManageConnection: boolean, connectRefusal: RefusalCode | null }, connection: { id: string, state: ConnectionState, crm: Crm | null, boundEmail: string | null, boundUserName: string | null, companyName: string | null, companyDomain: string | null, connectedAt: string | null, reauthorizationReason: ReauthorizationReason | null, trouble: { code: TroubleCode, message: string, since: string, lastSeenAt: string } | null, budget: { limit: number | null, remaining: number | null, spentToday: number, allowance: number, resetsAt: string | null } | null, sync: { lastSuccessAt: string | null, nextRunAt: string | null, current: { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null } | null, last: { id: string, kind: SyncKind, state: SyncState, queuedAt: string, startedAt: string | null, finishedAt: string | null, progress: number, steps: Array<{ resource: SyncResource, state: SyncState, fetched: number, written: number, unchanged: number, removed: number, rejected: number }>, error: { code: SyncErrorCode, message: string } | null } | null, gaps: Array<{ resource: SyncResource, code: GapCode, count: number, since: string, message: string, expectedBy: string | null }>, matching: { done: number, total: number } | null } } };
 
 export type StartConnectMutationVariables = Exact<{ [key: string]: never; }>;
 
@@ -1066,7 +1066,7 @@ export type RequestSyncMutation = { requestSync:
 export type ConnectionChangedSubscriptionVariables = Exact<{ [key: string]: never; }>;
 
 
-export type ConnectionChangedSubscription = { connectionStatusChanged: { id: string, state: ConnectionState, stateChangedAt: string | null } };
+export type ConnectionChangedSubscription = { connectionStatusChanged: { id: string, state: ConnectionState } };
 
 export type SyncProgressedSubscriptionVariables = Exact<{ [key: string]: never; }>;
 
@@ -1227,7 +1227,6 @@ export const ReceiptFragmentDoc = gql`
   reference
   requestedAt
   requestedBy
-  settledAt
   error {
     code
     message
@@ -1520,7 +1519,6 @@ export const BriefingDocument = gql`
         }
         quiet {
           ...Quiet
-          staleAt
           reasons {
             ...ShownReason
           }
@@ -1652,7 +1650,6 @@ export const WriteFieldsDocument = gql`
     mutation WriteFields($input: WriteFieldsInput!) {
   writeFields(input: $input) {
     ... on WriteFieldsReport {
-      allWritten
       writes {
         ...FieldReceipt
       }
@@ -1954,7 +1951,6 @@ export const SettingsDocument = gql`
   connection {
     id
     state
-    stateChangedAt
     crm
     boundEmail
     boundUserName
@@ -2060,7 +2056,6 @@ export const ConnectionChangedDocument = gql`
   connectionStatusChanged {
     id
     state
-    stateChangedAt
   }
 }
     ` as unknown as DocumentNode<ConnectionChangedSubscription, ConnectionChangedSubscriptionVariables>;
