@@ -5,6 +5,7 @@ import { createApi } from "./api/client";
 import { Liveness, LivenessContext } from "./api/liveness";
 import { handover, Tokens } from "./api/tokens";
 import { App } from "./app";
+import { forgetOld, OF_BROWSER } from "./briefing/stores";
 import "./ui/theme.css";
 import "./ui/base.css";
 import "./ui/parts.css";
@@ -24,6 +25,7 @@ const reload = () => {
 };
 const api = createApi(new Tokens(tokenUrl, reload), liveness);
 
+forgetOld(OF_BROWSER);
 const root = document.getElementById("root");
 if (!root) throw new Error("the page has no root");
 createRoot(root).render(

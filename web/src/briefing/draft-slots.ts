@@ -14,6 +14,10 @@ export const sentSlot = (viewer: Viewer, meetingId: string): string =>
 /** Drafts, or notes that were sent. */
 export const kindOf = (slot: string): string => slot.slice(0, slot.indexOf(":") + 1);
 
+export const KINDS = ["draft:", "sent:", "written:"];
+/** Milliseconds: 90 days. */
+export const LONGEST_KEPT = 7_776e6;
+
 /** Which drafts go so that one more has room: the oldest ones. */
 export function tooMany(drafts: readonly { slot: string; at: number }[]): string[] {
   const newestFirst = [...drafts].sort((a, b) => b.at - a.at);

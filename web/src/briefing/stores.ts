@@ -1,4 +1,4 @@
-import { kindOf, tooMany } from "./draft-slots";
+import { KINDS, kindOf, LONGEST_KEPT, tooMany } from "./draft-slots";
 
 /** A store may be forbidden altogether: then asking for it throws. */
 export type Store = () => Storage;
@@ -46,6 +46,12 @@ export function slotsIn(store: Store, prefix: string): string[] {
   } catch {
     return [];
   }
+}
+
+/** What anybody has typed here, and never comes back for, does not stay in the browser for ever. */
+export function forgetOld(store: Store): void {
+  for (const slot of KINDS.flatMap((kind) => slotsIn(store, kind)))
+    if (Date.now() - madeAt(readFrom(store, slot)) > LONGEST_KEPT) removeFrom(store, slot);
 }
 
 function madeAt(kept: unknown): number {
