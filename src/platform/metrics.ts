@@ -71,29 +71,33 @@ export function createMetrics() {
       labelNames: ["purpose"],
       registers,
     }),
-    syncPages: new Histogram({
-      name: "sync_page_seconds",
-      help: "Pages of a sync run, from asking the CRM to the commit.",
-      labelNames: ["resource"],
-      buckets: SECONDS,
-      registers,
-    }),
-    syncRecords: new Counter({
-      name: "sync_records_total",
-      help: "Records of committed pages: written, unchanged, removed, rejected.",
-      labelNames: ["resource", "outcome"],
-      registers,
-    }),
-    syncRuns: new Counter({
-      name: "sync_runs_total",
-      help: "Ended sync runs: SUCCEEDED, MISCONFIGURED (the app registration), or the code of their failure.",
-      labelNames: ["kind", "outcome"],
-      registers,
-    }),
+    ...syncMetrics(registers),
     /** Of what is stored: read when metrics are asked for. */
     stored: storedMetrics(registers),
   };
 }
+
+const syncMetrics = (registers: Registry[]) => ({
+  syncPages: new Histogram({
+    name: "sync_page_seconds",
+    help: "Pages of a sync run, from asking the CRM to the commit.",
+    labelNames: ["resource"],
+    buckets: SECONDS,
+    registers,
+  }),
+  syncRecords: new Counter({
+    name: "sync_records_total",
+    help: "Records of committed pages: written, unchanged, removed, rejected.",
+    labelNames: ["resource", "outcome"],
+    registers,
+  }),
+  syncRuns: new Counter({
+    name: "sync_runs_total",
+    help: "Ended sync runs: SUCCEEDED, MISCONFIGURED (the app registration), or the code of their failure.",
+    labelNames: ["kind", "outcome"],
+    registers,
+  }),
+});
 
 /** Gauges that are absent while what they tell is not known: 0 would say that all is well. */
 function storedMetrics(registers: Registry[]) {
