@@ -201,8 +201,7 @@ export async function settle<Row extends WriteReceipt>(
     ? [changed]
     : await entities(kind.row, `SELECT * FROM ${kind.table} WHERE tenant_id = $1 AND id = $2`, [tenantId, id]);
   if (!receipt) throw new ReceiptGoneError(`Receipt ${id} was made and is not there.`);
-  const isLookedUp = isUnknown && receipt.state === "UNKNOWN";
-  if (isLookedUp) await enqueueLookUp(scope, kind, { writeId: id, lookUps: receipt.lookUps }, pauseBefore(0));
+  if (changed && isUnknown) await enqueueLookUp(scope, kind, { writeId: id, lookUps: receipt.lookUps }, pauseBefore(0));
   return receipt;
 }
 
