@@ -87,6 +87,17 @@ test("a smaller loss that two walks show is one", async () => {
   await world.isExact(AS);
 });
 
+// Planted and seen red: the walk that was asked for before was made instead, and nothing tells that a deal is hidden.
+test("a RECONCILE removes what is gone also where a walk that removes nothing was asked for before", async () => {
+  const asked = `INSERT INTO sync_pass (tenant_id, copy_id, resource, kind, removes)
+    SELECT tenant_id, copy_id, 'DEALS', 'WHOLE', false FROM connection`;
+  await world.database.query(asked);
+  const [deal] = world.simulator.control.visibleTo(world.userId).deals.slice(-1);
+  world.simulator.control.hide("deal", deal?.id ?? 0);
+  expect(await world.sync(AS, "RECONCILE")).toMatchObject({ state: "SUCCEEDED", gaps: [] });
+  await world.isExact(AS);
+});
+
 // Seen red: what could not be read counted as not shown, and went by two walks.
 test("a record that can be read no more is shown all the same, and stays as it was read", async () => {
   const { control } = world.simulator;
@@ -137,6 +148,8 @@ test.each(["own", "nothing"] as const)(
     expect(await held()).toEqual(visibleIds(simulator, world.userId));
     await world.isExact(AS);
     const muchGone = () => world.database.query("SELECT 1 FROM sync_list WHERE much_gone");
+    // Planted and seen red: the next read of what changed forgot it, and what is back was looked for weeks later.
+    await world.sync(AS);
     expect(await muchGone()).not.toEqual([]);
     simulator.control.narrow(world.userId, "everything");
     expect((await world.sync(AS, "RECONCILE")).state).toBe("SUCCEEDED");

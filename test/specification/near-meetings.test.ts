@@ -3,14 +3,14 @@ import { createTestDatabase, type TestDatabase } from "../support/database";
 import { type Days, startDays } from "../support/days";
 import { connect, dataOf, recordMeeting } from "../support/stories";
 
-// Seen red, all three: a run that looks at a meeting's records has no step for their lists, so what it wrote was counted nowhere,
+// Seen red, all: a run that looks at a meeting's records has no step for their lists, so what it wrote was counted nowhere,
 // and the meeting kept its match for as long as nothing else changed.
 
 let database: TestDatabase;
 let days: Days;
 beforeAll(async () => {
   database = await createTestDatabase();
-  days = await startDays(database, { deals: 20 });
+  days = await startDays(database, { deals: 20, deletedByIds: "shows" });
   await connect(days.service, days.simulator);
   await days.until(inMs(10 * MINUTE_MS));
 });
@@ -26,9 +26,12 @@ async function readLists(): Promise<void> {
   await days.until(inMs(2 * MINUTE_MS));
 }
 const MATCH =
-  "query ($id: ID!) { meeting(id: $id) { match { status deal { title } } attendees { match { status } } } }";
+  "query ($id: ID!) { meeting(id: $id) { match { status reason deal { title } } attendees { match { status } } } }";
 interface Matched {
-  meeting: { match: { status: string; deal: { title: string } | null }; attendees: { match: { status: string } }[] };
+  meeting: {
+    match: { status: string; reason: string; deal: { title: string } | null };
+    attendees: { match: { status: string } }[];
+  };
 }
 
 /** Who is met, with a deal of their own, and whoever takes their place. */
@@ -54,6 +57,15 @@ test.each<[string, (of: Company) => unknown, object]>([
       days.simulator.control.change("deal", deal, { status: "lost", lost_time: lost, close_time: lost });
     },
     { match: { deal: null }, attendees: [{ match: { status: "MATCHED" } }] },
+  ],
+  [
+    "the deal is deleted",
+    ({ deal }) => days.simulator.control.remove("deal", deal),
+    // What is gone is shown to nobody before as well.
+    {
+      match: { reason: expect.not.stringContaining("is gone"), deal: null },
+      attendees: [{ match: { status: "MATCHED" } }],
+    },
   ],
   [
     "somebody else takes part in the deal",

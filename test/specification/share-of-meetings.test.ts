@@ -3,7 +3,7 @@ import { Database } from "../../src/database/database";
 import { DAY_MS, MINUTE_MS } from "../../src/platform/clock";
 import { createLogger } from "../../src/platform/logger";
 import { Schedule } from "../../src/sync/schedule";
-import { recordMeeting } from "../support/stories";
+import { recordMeeting, until } from "../support/stories";
 import { SyncWorld } from "../support/sync-world";
 
 // Seen red: near a meeting each pass was paid from the meetings' share, and a run whose payer had no more failed; in each turn
@@ -31,11 +31,12 @@ const spent = async () => {
   return row;
 };
 
+async function meetIn(minutes: number, input: object = {}): Promise<void> {
+  const startsAt = new Date(Date.now() + world.time.aheadMs + minutes * MINUTE_MS).toISOString();
+  await recordMeeting(world.api, [world.simulator.company.stories.singleDeal.email], { startsAt, ...input }, as);
+}
 async function meet(...minutes: number[]): Promise<void> {
-  const now = Date.now() + world.time.aheadMs;
-  const { email } = world.simulator.company.stories.singleDeal;
-  for (const ahead of minutes)
-    await recordMeeting(world.api, [email], { startsAt: new Date(now + ahead * MINUTE_MS).toISOString() }, as);
+  for (const ahead of minutes) await meetIn(ahead);
 }
 
 const unrefreshed = () => world.database.query("SELECT 1 FROM meeting WHERE refreshed_at IS NULL");
@@ -120,6 +121,23 @@ test("beside a whole pass that goes on from an earlier run, what changed is read
   expect(await world.sync(as)).toMatchObject({ state: "SUCCEEDED" });
   const changes = world.asked("ACTIVITIES").filter(({ query }) => query.updated_since);
   expect(changes).toHaveLength(1);
+});
+
+// Planted and seen red: it counted as brought up to date, and was not any more.
+test("a meeting that is moved while it is brought up to date is still to be so before its new start", async () => {
+  world.passMinutes(30);
+  await world.database.query("UPDATE crm_budget SET spent_on_meetings = 0, revision = revision + 1");
+  const moved = { externalId: "moved" };
+  await meetIn(4.8, moved);
+  world.simulator.log.clear();
+  const release = world.simulator.control.fail({ match: "/api/v1/notes", times: 1, with: { kind: "hang" } });
+  await world.request(as);
+  await until("its notes are asked for", async () => world.asked("NOTES").length > 0);
+  await meetIn(24 * 60, moved);
+  release();
+  await world.runEnds(as);
+  const refreshed = "SELECT refreshed_at AS at FROM meeting WHERE external_id = 'moved'";
+  expect(await world.database.query(refreshed)).toEqual([{ at: null }]);
 });
 
 // Planted and seen red: it came by when the company's day was over.

@@ -1,14 +1,16 @@
-import type { CrmAnswer } from "../../src/crm/http";
-import { readOffsetPage } from "../../src/crm/parsing/page";
+import { CrmApi, PAGE_SIZE } from "../../src/crm/api";
+import { type CrmAnswer, CrmHttp, type CrmRequest } from "../../src/crm/http";
+import { idsOf, readOffsetPage } from "../../src/crm/parsing/page";
 import { participantRecord } from "../../src/crm/parsing/records";
+import { Secret } from "../../src/platform/keyring";
 
 // Seen red: 500 of 1,600 notes were there, and the run had succeeded.
 
 const participant = { person_id: { value: 1 } };
-const page = (additional_data: unknown, data: object = participant): CrmAnswer => ({
+const page = (additional_data: unknown, data: object[] = [participant]): CrmAnswer => ({
   status: 200,
   contentType: "application/json",
-  body: Buffer.from(JSON.stringify({ success: true, data: [data], additional_data })),
+  body: Buffer.from(JSON.stringify({ success: true, data, additional_data })),
   ...{ date: null, correlationId: "one", headerNames: [] },
   limit: { remaining: null, reset: null },
   day: { limit: null, remaining: null },
@@ -20,7 +22,7 @@ test.each([[null], [{ pagination: { start: 0, limit: 1 } }]])(
     await expect(readOffsetPage(page(beside), 1, participantRecord)).rejects.toThrow("does not say whether");
     expect(await readOffsetPage(page(beside), 2, participantRecord)).toMatchObject({ next: null });
     // Seen red: one that cannot be read made room.
-    await expect(readOffsetPage(page(beside, {}), 1, participantRecord)).rejects.toThrow("does not say whether");
+    await expect(readOffsetPage(page(beside, [{}]), 1, participantRecord)).rejects.toThrow("does not say whether");
   },
 );
 
@@ -34,3 +36,44 @@ test("a full page that says it is the last one is the last", async () => {
   const beside = { pagination: { start: 0, limit: 1, more_items_in_collection: false } };
   expect(await readOffsetPage(page(beside), 1, participantRecord)).toMatchObject({ next: null });
 });
+
+/** A CRM that has notes, of which one cannot be read. */
+class Notes extends CrmHttp {
+  ids = Array.from({ length: 1_300 }, (_one, index) => index + 1);
+  asked = 0;
+
+  override async send({ url }: CrmRequest): Promise<CrmAnswer> {
+    this.asked += 1;
+    if (this.asked > 20) throw new Error("The walk does not end.");
+    const { start, limit } = Object.fromEntries(new URL(url).searchParams);
+    const end = Number(start) + Number(limit);
+    const shown = this.ids
+      .slice(Number(start), end)
+      .map((id) => ({ id, content: "", add_time: id === PAGE_SIZE ? "" : TIME }));
+    const more_items_in_collection = end < this.ids.length;
+    return page({ pagination: { more_items_in_collection, next_start: more_items_in_collection ? end : null } }, shown);
+  }
+}
+const TIME = "2026-11-20 12:00:00";
+
+// Planted and seen red: asked for the same page for ever, where all that were read have vanished; the last of each page counted twice.
+test.each([0, 1, 499, 500, 800])(
+  "where %i notes vanish behind the first page of a walk, all others are shown, and it ends",
+  async (count) => {
+    const http = new Notes();
+    const token = async () => new Secret("token");
+    const api = new CrmApi({ http, baseUrl: "http://crm.example", tokens: { current: token, renewed: token } });
+    const shown: number[] = [];
+    let cursor: string | null = null;
+    do {
+      const read: Awaited<ReturnType<typeof api.notes>> = await api.notes({ cursor });
+      if (cursor === null) http.ids.splice(0, count);
+      shown.push(...idsOf(read));
+      cursor = read.next;
+    } while (cursor !== null);
+    await http.close();
+    const seen = new Set(shown);
+    expect(http.ids.filter((id) => !seen.has(id))).toEqual([]);
+    if (count === 0) expect(shown).toHaveLength(http.ids.length);
+  },
+);
