@@ -1,3 +1,4 @@
+import { CrmError, isListFailure, isRefusal } from "../crm/errors";
 import type { CrmEntity, CrmField } from "../crm/parsing/fields";
 import { MAX_TEXT } from "../crm/parsing/values";
 import type { CopyScope } from "../database/database";
@@ -11,7 +12,7 @@ import { holdLiveCopy } from "./copies";
 
 /** Names of fields and options may be changed at any time, and no record says so. */
 const READ_EVERY_MS = DAY_MS;
-/** However often records name something unknown; and where it fails, for as long as that has gone on: a right has to be given. */
+/** However often records name something unknown; and where it is refused, for as long as that has gone on: a right has to be given. */
 const [ASK_APART_MS, LONGEST_REST_MS] = [HOUR_MS, 4 * HOUR_MS];
 /** Unknown names that are kept of an entity. A company has a few hundred fields; with more unknown ones the list is due anyway. */
 const MOST_UNKNOWN = 500;
@@ -71,9 +72,12 @@ export function unknownIn(values: CustomFields, { types, names }: KnownFields): 
 /** Whether a list was asked for so lately that it is not to be asked for again. */
 export const isAskedLately = (at: Date, now: Date): boolean => msApart(at, now) < ASK_APART_MS;
 
-type Asked = Pick<FieldListRow, "askedAt" | "failedSince">;
-const rests = ({ askedAt, failedSince }: Asked, now: Date): boolean =>
-  msApart(askedAt, now) < Math.max(ASK_APART_MS, Math.min(LONGEST_REST_MS, msApart(failedSince ?? askedAt, askedAt)));
+type Asked = Pick<FieldListRow, "askedAt" | "readAt" | "failedSince">;
+function rests({ askedAt, readAt, failedSince }: Asked, now: Date): boolean {
+  if (failedSince === null) return readAt !== null && isAskedLately(readAt, now);
+  const failedMs = msApart(failedSince, askedAt);
+  return msApart(askedAt, now) < Math.max(ASK_APART_MS, Math.min(LONGEST_REST_MS, failedMs));
+}
 
 /** Whether it was asked for lately, and did not come. */
 export const hasFailedLately = (list: Asked | null, now: Date): boolean =>
@@ -94,7 +98,7 @@ export interface Onlooker {
 }
 
 /** Whether the CRM's list is to be asked for now. */
-export function isFieldListDue(list: (Asked & Pick<FieldListRow, "readAt" | "wanted">) | null, now: Date): boolean {
+export function isFieldListDue(list: (Asked & Pick<FieldListRow, "wanted">) | null, now: Date): boolean {
   if (!list) return true;
   if (rests(list, now)) return false;
   return list.readAt === null || list.wanted.length > 0 || msApart(list.readAt, now) >= READ_EVERY_MS;
@@ -137,31 +141,30 @@ export async function noteUnknownFields(
   );
 }
 
-/** The list was asked for, and did not come. */
-export async function noteAsked({ tenantId, copyId, rows }: CopyScope, entity: CrmEntity, askedAt: Date) {
+/** The list was asked for, and did not come; unless somebody who asked later has had it meanwhile. */
+async function noteFailed({ tenantId, copyId, rows }: CopyScope, entity: CrmEntity, error: CrmError, askedAt: Date) {
   await rows(
     `INSERT INTO field_list AS f (tenant_id, copy_id, entity, asked_at, failed_since, wanted, missing) VALUES ($1, $2, $3, $4, $4, '{}', '{}')
-     ON CONFLICT (tenant_id, copy_id, entity) DO UPDATE SET asked_at = EXCLUDED.asked_at, failed_since = coalesce(f.failed_since, EXCLUDED.asked_at)`,
-    [tenantId, copyId, entity, askedAt],
+     ON CONFLICT (tenant_id, copy_id, entity) DO UPDATE SET asked_at = $4, failed_since = CASE WHEN $5 THEN coalesce(f.failed_since, $4) ELSE $4 END
+     WHERE (f.read_at BETWEEN $4 AND $4 + interval '${ASK_APART_MS} ms') IS NOT TRUE`,
+    [tenantId, copyId, entity, askedAt, isRefusal(error)],
   );
 }
 
 /**
- * Keeps the CRM's list as it was read, in the transaction of whoever has read it and holds the copy. What was looked for and
- * is not in it is missing for good: it is no reason to look again.
+ * Keeps the CRM's list as it was read, or that it did not come, in the transaction of whoever has asked and holds the copy. What
+ * was looked for and is not in it is missing for good: it is no reason to look again.
  */
 export async function keepFieldList(
   copy: CopyScope,
   entity: CrmEntity,
-  list: readonly CrmField[],
+  list: readonly CrmField[] | CrmError,
   askedAt: Date,
 ): Promise<void> {
+  if (list instanceof CrmError) return noteFailed(copy, entity, list, askedAt);
   const { tenantId, copyId, rows } = copy;
-  await rows("SELECT 1 AS held FROM field_list WHERE tenant_id = $1 AND copy_id = $2 AND entity = $3 FOR UPDATE", [
-    tenantId,
-    copyId,
-    entity,
-  ]);
+  const key = [tenantId, copyId, entity];
+  await rows("SELECT 1 AS held FROM field_list WHERE tenant_id = $1 AND copy_id = $2 AND entity = $3 FOR UPDATE", key);
   const before = await readFieldList(copy, entity);
   // Who asked before, and was answered later, has the older list. What a clock far ahead has noted must not outlast it.
   if (before?.readAt && before.readAt > askedAt && isAskedLately(before.readAt, askedAt)) return;
@@ -176,25 +179,22 @@ export async function keepFieldList(
   await writeFields(copy, entity, fields);
 }
 
-/** A list was read for somebody (false: in vain): who reads records sees what the CRM has just said, as long as the copy is live. */
-export function keepLiveList(
+/** A list was asked for, for somebody: who reads records sees what the CRM has just said, as long as the copy is live. */
+export async function keepLiveList(
   { transaction, copyId }: CopyScope,
   entity: CrmEntity,
-  list: readonly CrmField[] | false,
+  asked: Promise<readonly CrmField[]>,
   askedAt: Date,
 ): Promise<void> {
-  return transaction(async (scope) => {
+  const list = await asked.catch((error: unknown) => (isListFailure(error) ? error : null));
+  if (!list) return;
+  await transaction(async (scope) => {
     if (!(await holdLiveCopy(scope, copyId))) return;
-    const copy = { ...scope, copyId };
-    await (list ? keepFieldList(copy, entity, list, askedAt) : noteAsked(copy, entity, askedAt));
+    await keepFieldList({ ...scope, copyId }, entity, list, askedAt);
   });
 }
 
-async function writeFields(
-  { tenantId, copyId, rows }: CopyScope,
-  entity: CrmEntity,
-  fields: readonly CrmField[],
-): Promise<void> {
+async function writeFields({ tenantId, copyId, rows }: CopyScope, entity: CrmEntity, fields: readonly CrmField[]) {
   const listed = fields.map(({ key, name, type, options }, position) => ({
     key,
     position,

@@ -4,7 +4,7 @@ import type { PolicyRefusal } from "../auth/policies";
 import { recordAudit, refusalToConnect, refusalToDisconnect, refusedByPolicy } from "../auth/policies";
 import type { CrmApi } from "../crm/api";
 import { ADDRESSES } from "../crm/calls";
-import { CrmError, type CrmFailure, explain, isListFailure, proofRefusedBehind, stopBehind } from "../crm/errors";
+import { CrmError, type CrmFailure, explain, proofRefusedBehind, stopBehind } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
 import type { CrmEntity, CrmField } from "../crm/parsing/fields";
 import type { CopyScope, Database, TenantScope } from "../database/database";
@@ -84,7 +84,7 @@ export class FieldMappings {
     const asked = this.parts.apiOf(copy.tenantId, copy.copyId).fields(entity);
     const list: FieldList = await asked.then(accepted, refusalOf);
     await this.#note(copy, entity, list, askedAt);
-    if (await asked.then(() => true, isListFailure)) await keepLiveList(copy, entity, list.ok && list.value, askedAt);
+    await keepLiveList(copy, entity, asked, askedAt);
     return list;
   }
 

@@ -122,6 +122,9 @@ export function isListFailure(error: unknown): error is CrmError {
 
 const OF_ONE_LIST: ReadonlySet<CrmFailure> = new Set(["REFUSED", "NOT_FOUND", "UNREADABLE", "UNAVAILABLE"]);
 
+/** A right or a scope has to be given: that takes longer than a fault may last. */
+export const isRefusal = ({ code }: CrmError): boolean => code === "REFUSED" || code === "NOT_FOUND";
+
 const REFUSED_PROOF: ReadonlySet<CrmFailure> = new Set(["REFUSED", "RATE_LIMITED", "ACCOUNT_CLOSED"]);
 
 /**

@@ -2,7 +2,7 @@ import { LRUCache } from "lru-cache";
 import type { Purpose } from "../connections/budget-rules";
 import { readGaps } from "../connections/completeness";
 import { endTrouble, isTrouble, noteTrouble } from "../connections/connection";
-import { isFieldListDue, keepFieldList, noteAsked, readFieldList } from "../connections/field-lists";
+import { isFieldListDue, keepFieldList, readFieldList } from "../connections/field-lists";
 import { TOKEN_TROUBLES } from "../connections/renewal";
 import { followUser } from "../connections/visibility";
 import { PAGE_SIZE } from "../crm/api";
@@ -253,12 +253,12 @@ export class SyncEngine {
     const list = await apis[state.payers.WHOLE].fields(entity).catch((error: unknown) => {
       if (!isListFailure(error) || context.isStopped()) throw error;
       logger.warn({ err: error, resource, code: error.code }, "a list of fields could not be read");
-      return null;
+      return error;
     });
     await commitPiece(context, resource, async (copy) => {
-      if (list) await keepFieldList(copy, entity, list, askedAt);
-      else await noteAsked(copy, entity, askedAt);
-      return { ...NO_CHANGE, requests: Math.max(1, Math.ceil((list?.length ?? 0) / PAGE_SIZE)) };
+      await keepFieldList(copy, entity, list, askedAt);
+      const fields = list instanceof CrmError ? 0 : list.length;
+      return { ...NO_CHANGE, requests: Math.max(1, Math.ceil(fields / PAGE_SIZE)) };
     });
     state.knownFields = undefined;
   }

@@ -2,7 +2,7 @@ import { LessThan } from "typeorm";
 import { ConnectionGoneError, isTrouble, NeedsReauthorizationError } from "../connections/connection";
 import { NO_TOKEN } from "../connections/renewal";
 import type { CrmPage } from "../crm/api";
-import { CrmError, type CrmFailure, explain, proofRefusedBehind, stopBehind } from "../crm/errors";
+import { CrmError, type CrmFailure, explain, isRefusal, proofRefusedBehind, stopBehind } from "../crm/errors";
 import { OAuthError } from "../crm/oauth";
 import type { CopyScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
@@ -80,9 +80,8 @@ export function failureOf(error: unknown): RunFailure | null {
 }
 
 /** Until when a list that failed is not tried: for as long as it has failed. A fault may be over in an hour; a right has to be given. */
-export function restOf({ code, detail }: CrmError, since: Date, now: Date): Date {
-  const ofCode = code === "REFUSED" || code === "NOT_FOUND" ? SLOW_MS : HOUR_MS;
-  const mostMs = detail.endless ? LONGEST_REST_MS : ofCode;
+export function restOf(error: CrmError, since: Date, now: Date): Date {
+  const mostMs = error.detail.endless ? LONGEST_REST_MS : isRefusal(error) ? SLOW_MS : HOUR_MS;
   return new Date(now.getTime() + Math.max(0, Math.min(mostMs, now.getTime() - since.getTime())));
 }
 

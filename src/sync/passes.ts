@@ -150,10 +150,6 @@ async function change({ tenantId, copyId, typed }: CopyScope, { resource, kind }
   await typed((orm) => orm.update(SyncPassRow, { tenantId, copyId, resource, kind }, to));
 }
 
-/** Somebody asks for what is new: nothing rests. */
-export const endRests = ({ tenantId, copyId, typed }: CopyScope): Promise<unknown> =>
-  typed((orm) => orm.update(SyncPassRow, { tenantId, copyId }, { begunAnewAt: null, restsUntil: null }));
-
 /** Where a pass stands after a page, with the step's counts. The caller's transaction has written the page. */
 export async function movePass(
   { tenantId, copyId, rows }: CopyScope,

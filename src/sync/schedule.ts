@@ -11,6 +11,7 @@ import type { CopyScope, Database, TenantScope } from "../database/database";
 import { enqueueJob, hasLiveJob, type JobKind } from "../database/jobs";
 import { ConnectionRow, SyncedCopyRow } from "../entities/connection";
 import { FieldListRow } from "../entities/crm-company";
+import { SyncPassRow } from "../entities/sync-list";
 import { SYNC_RESOURCES, type SyncKind, type SyncResource } from "../entities/sync-run";
 import { type Clock, DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../platform/clock";
 import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
@@ -18,7 +19,7 @@ import type { Logger } from "../platform/logger";
 import { forEachLogged } from "../platform/work";
 import type { RunFailure } from "./failures";
 import { areDealsOfMeetingsDue } from "./participant-queue";
-import { askWhole, endRests, forgetPasses } from "./passes";
+import { askWhole, forgetPasses } from "./passes";
 import * as plan from "./plan";
 import { cancelRuns, enqueueSync, LEASE_IS_OVER, type RunRef, SYNC_RUN } from "./runs";
 import * as rows from "./schedule-rows";
@@ -148,6 +149,12 @@ function later(code: "SYNC_TOO_SOON" | "BUDGET_LOW", retryAt: Date): Refused<Syn
   return { ...refused(code, message), retryAt };
 }
 
+/** Somebody asks for what is new, or may be shown more: nothing rests. */
+async function endRests({ tenantId, copyId, typed }: CopyScope): Promise<void> {
+  await typed((orm) => orm.update(SyncPassRow, { tenantId, copyId }, { begunAnewAt: null, restsUntil: null }));
+  await typed((orm) => orm.update(FieldListRow, { tenantId, copyId }, { failedSince: null }));
+}
+
 /** When runs are made: at each list's pace, before meetings, by request, and again where a worker died with one (decision 0014). */
 export class Schedule {
   /** By copy, for an hour. */
@@ -188,8 +195,8 @@ export class Schedule {
     if (isKept) {
       // The user may see less than before: what was walked so far proves nothing, and matched records are looked at first.
       await forgetPasses({ ...scope, copyId });
-      // Or more: a list of fields that failed is waited for no longer than any other.
-      await scope.typed((orm) => orm.update(FieldListRow, { tenantId, copyId }, { failedSince: null }));
+      // Or more.
+      await endRests({ ...scope, copyId });
       const asNew = { probedAt: null, probeCursor: null, probeFailed: false, probeFailures: 0 };
       await scope.typed((orm) => orm.update(SyncedCopyRow, { tenantId, id: copyId }, asNew));
     }

@@ -1,5 +1,5 @@
 import type { CrmPage } from "../crm/api";
-import { CrmError, isListFailure } from "../crm/errors";
+import { CrmError, isListFailure, isRefusal } from "../crm/errors";
 import { idsOf } from "../crm/parsing/page";
 import type { CopyScope } from "../database/database";
 import { oneAhead } from "../platform/work";
@@ -119,7 +119,7 @@ async function* readPages(context: RunContext, resource: ListResource, state: Li
  */
 function isOfCursor(error: unknown): boolean {
   if (!(error instanceof CrmError) || error.detail.status === 401 || error.detail.status === 403) return false;
-  return error.code === "REFUSED" || error.code === "NOT_FOUND";
+  return isRefusal(error);
 }
 
 /**
