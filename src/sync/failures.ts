@@ -199,9 +199,10 @@ export async function noteMissing(
   unknown: readonly Unknown[],
 ): Promise<void> {
   await rows(
-    `UPDATE sync_list l SET missing = (ARRAY(SELECT DISTINCT u.id FROM unnest($4::bigint[]) AS u (id) WHERE NOT EXISTS (
-       SELECT 1 FROM ${metadata(LISTS[list].entity).tableName} n WHERE n.tenant_id = $1 AND n.copy_id = $2 AND n.crm_id = u.id)
-     ) || l.missing)[1:${MOST_MISSING}] WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.resource = $3`,
+    `UPDATE sync_list l SET missing = ARRAY(SELECT one.id FROM unnest(ARRAY(
+       SELECT DISTINCT u.id FROM unnest($4::bigint[]) AS u (id) WHERE NOT EXISTS (
+         SELECT 1 FROM ${metadata(LISTS[list].entity).tableName} n WHERE n.tenant_id = $1 AND n.copy_id = $2 AND n.crm_id = u.id)
+     ) || l.missing) AS one (id) LIMIT ${MOST_MISSING}) WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.resource = $3`,
     [tenantId, copyId, list, unknown.flatMap(({ named, id }) => (named === list ? [id] : []))],
   );
 }

@@ -154,10 +154,19 @@ test("what ON CONFLICT does hangs on no clock, no arithmetic of instants and, af
   expect(refused).toEqual([]);
 });
 
+/** The text without the queries in it, whose WHERE would be taken for its own; other parentheses become braces. */
+function withoutQueries(text: string): string {
+  const flat = text
+    .replace(/\$\{[^}]*\}/g, "")
+    .replace(/\(([^()]*)\)/g, (_, inner: string) => (/^\s*SELECT\b/.test(inner) ? "" : `{${inner}}`));
+  return flat === text ? text : withoutQueries(flat);
+}
+
+// Seen red: a slice of what a query found, behind its WHERE.
 test("an UPDATE sets nothing to a part of an array: Citus ends all its sessions over it", () => {
   const updates = files
     .flatMap((file) => new Texts(join("src", file)).all)
-    .flatMap((text) => text.match(/\bUPDATE\b[^;]*?\bSET\b.*?(?=\bWHERE\b|$)/gs) ?? []);
+    .flatMap((text) => withoutQueries(text).match(/\bUPDATE\b[^;]*?\bSET\b.*?(?=\bWHERE\b|$)/gs) ?? []);
   expect(updates.length).toBeGreaterThan(20);
   const values = updates.map((text) => text.replace(/'[^']*'|\$\{[^}]*\}|::\w+\[\]|\bARRAY\[/g, ""));
   expect(values.filter((text) => /\[[^\]]*\]/.test(text))).toEqual([]);
