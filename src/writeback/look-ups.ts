@@ -133,17 +133,18 @@ export class LookUps<Row extends WriteReceipt> {
   async #stampAnew(now: Date): Promise<void> {
     const { database, logger } = this.parts;
     const { table } = this.kind;
-    const astray = await database.acrossTenants<Lost>(
-      `SELECT tenant_id AS "tenantId", id AS "writeId" FROM ${table}
+    // With the times that they are compared with: in an UPDATE's CASE a cluster takes no clock.
+    const astray = await database.acrossTenants<Lost & { present: Date; latest: Date }>(
+      `SELECT tenant_id AS "tenantId", id AS "writeId", ${PRESENT} AS present, ${LATEST} AS latest FROM ${table}
        WHERE state IN ('SENDING', 'UNKNOWN') AND greatest(${STAMPS}) > ${LATEST} LIMIT ${MOST_AT_ONCE}`,
       [now],
-      { tenantId: "number", writeId: "text" },
+      { tenantId: "number", writeId: "text", present: "instant", latest: "instant" },
     );
-    const anew = STAMPS.map((at) => `${at} = CASE WHEN ${at} > ${LATEST} THEN ${PRESENT} ELSE ${at} END`);
-    const stamp = ({ tenantId, writeId }: WriteRef) =>
+    const anew = STAMPS.map((at) => `${at} = CASE WHEN ${at} > $4 THEN $3 ELSE ${at} END`);
+    const stamp = ({ tenantId, writeId, present, latest }: (typeof astray)[number]) =>
       database
         .tenant(tenantId)
-        .rows(`UPDATE ${table} SET ${anew} WHERE tenant_id = $2 AND id = $3`, [now, tenantId, writeId]);
+        .rows(`UPDATE ${table} SET ${anew} WHERE tenant_id = $1 AND id = $2`, [tenantId, writeId, present, latest]);
     await forEachLogged(astray, stamp, logger);
   }
 

@@ -172,6 +172,14 @@ test("an UPDATE sets nothing to a part of an array: Citus ends all its sessions 
   expect(values.filter((text) => /\[[^\]]*\]/.test(text))).toEqual([]);
 });
 
+// Seen red: the time of a receipt that a clock far ahead had stamped.
+test("nothing is set to a CASE or COALESCE that looks at the clock: Citus refuses it", () => {
+  const texts = files.flatMap((file) => new Texts(join("src", file)).all);
+  const set = texts.flatMap((text) => text.match(/[\w}] = (?:CASE\b.*?\bEND\b|coalesce\([^)]*\))/gis) ?? []);
+  expect(set.length).toBeGreaterThan(8);
+  expect(set.filter((text) => /\bnow\(|\bclock_timestamp\(/.test(text))).toEqual([]);
+});
+
 test("a text that forgets its tenant is found, however it is written", () => {
   const forgotten = [
     "SELECT 1 FROM deal WHERE copy_id = $1",

@@ -29,6 +29,7 @@ const ACROSS_TENANTS = [
   'SELECT DISTINCT tenant_id AS "tenantId" FROM field_write',
   'SELECT tenant_id AS "tenantId", id AS "writeId" FROM note_write',
   'SELECT tenant_id AS "tenantId", id AS "writeId" FROM field_write',
+  'SELECT tenant_id AS "tenantId", id AS "writeId", greatest(now(), $1::timestamptz) AS present',
   "WITH unknown AS MATERIALIZED ( SELECT w.tenant_id, w.id, w.look_ups, w.next_look_up_at FROM note_write",
   "WITH unknown AS MATERIALIZED ( SELECT w.tenant_id, w.id, w.look_ups, w.next_look_up_at FROM field_write",
 ];
