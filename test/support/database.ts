@@ -121,7 +121,9 @@ export async function createTestDatabase({ empty = false } = {}): Promise<TestDa
     query: (sql, parameters) => dataSource.query(sql, parameters),
     queryNodes: (sql) => onNodes(sql, name),
     lockWaits: () => dataSource.query(workers().length > 0 ? LOCK_WAITS_OF_CLUSTER : LOCK_WAITS),
-    tenantId: (name) => new Database(dataSource).idOf(name),
+    // By session it would leave the test's own statements without their values, by which a cluster plans.
+    tenantId: (name) =>
+      new Database(dataSource, { reach: workers().length > 0 ? "transaction" : "session" }).idOf(name),
     drop: async () => {
       await dataSource.destroy();
       await onNodes(`DROP DATABASE ${name} WITH (FORCE)`);
