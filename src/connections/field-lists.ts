@@ -1,4 +1,4 @@
-import { CrmError, isListFailure, isRefusal } from "../crm/errors";
+import { CrmError, isListFailure } from "../crm/errors";
 import type { CrmEntity, CrmField } from "../crm/parsing/fields";
 import { MAX_TEXT } from "../crm/parsing/values";
 import type { CopyScope } from "../database/database";
@@ -146,8 +146,8 @@ async function noteFailed({ tenantId, copyId, rows }: CopyScope, entity: CrmEnti
   await rows(
     `INSERT INTO field_list AS f (tenant_id, copy_id, entity, asked_at, failed_since, wanted, missing) VALUES ($1, $2, $3, $4, $4, '{}', '{}')
      ON CONFLICT (tenant_id, copy_id, entity) DO UPDATE SET asked_at = $4, failed_since = CASE WHEN $5 THEN coalesce(f.failed_since, $4) ELSE $4 END
-     WHERE (f.read_at BETWEEN $4 AND $4 + interval '${ASK_APART_MS} ms') IS NOT TRUE`,
-    [tenantId, copyId, entity, askedAt, isRefusal(error)],
+     WHERE (f.read_at BETWEEN $4 AND $6) IS NOT TRUE`,
+    [tenantId, copyId, entity, askedAt, error.code !== "UNAVAILABLE", new Date(askedAt.getTime() + ASK_APART_MS)],
   );
 }
 

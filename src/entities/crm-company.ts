@@ -57,7 +57,7 @@ export class FieldListRow extends OfCopy {
   @Column("timestamptz", { nullable: true })
   readAt!: Date | null;
 
-  /** Since when it is refused, however often it was asked for; where it failed for a fault, when it last was. null: it came, or rests no more. */
+  /** Since when it is refused or unreadable, however often it was asked for; where the CRM was away, when it last was. null: it came, or rests no more. */
   @Column("timestamptz", { nullable: true })
   failedSince!: Date | null;
 
