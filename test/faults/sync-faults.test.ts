@@ -100,9 +100,9 @@ function expected(
   let [first, isOver]: [string | null, boolean] = [null, false];
   const asked = new Set<string>();
   for (const [index, { path, query }] of requests().entries()) {
-    // The words of fields are asked beside, and what they lack is no gap of a run.
-    if (index < from || path.endsWith("Fields")) continue;
     const code = planned.get(index)?.code ?? null;
+    // The words of fields are asked beside, and what they lack is no gap of a run.
+    if (index < from || (path.endsWith("Fields") && code !== "RATE_LIMITED")) continue;
     const dealId = dealOf(path);
     const list = LISTS[path];
     if (dealId) {
