@@ -214,3 +214,25 @@ test("an answer that comes after a retry was told UNKNOWN is told, and one that 
     await tells([`NoteWrite ${asked[0]?.note.id} WRITTEN`]);
   });
 });
+
+// Seen red with: it came five seconds later, and counted as one more.
+test("the look that is planned for a write that was given up keeps its time where its sender gives it up as well", async () => {
+  const note = await writeNote(service, { meetingId }, MIA);
+  const [, id = ""] = Buffer.from(note.id, "base64url").toString().split(":");
+  const sending = "UPDATE note_write SET state = 'SENDING', crm_note_id = NULL, settled_at = NULL WHERE id = $1";
+  await database.query(sending, [id]);
+  const scope = writeback.database.tenant(await database.tenantId("acme"));
+  const unknown = { state: "UNKNOWN" } as const;
+  const giveUp = () => scope.transaction((transaction) => settle(transaction, NOTE, id, unknown, new Date()));
+  await giveUp();
+  const key = [`note_look_up:${id}`];
+  await database.query(
+    "UPDATE graphile_worker._private_jobs SET run_at = now() + interval '1 hour' WHERE key = $1",
+    key,
+  );
+  const planned = () => database.query("SELECT run_at FROM graphile_worker._private_jobs WHERE key = $1", key);
+  const before = await planned();
+  expect(before).toHaveLength(1);
+  await giveUp();
+  expect(await planned()).toEqual(before);
+});
