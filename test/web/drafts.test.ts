@@ -205,12 +205,12 @@ describe("The record that was chosen for a note", () => {
 
 test("what was typed here is forgotten after 90 days, whoever it was", async () => {
   await typed();
-  await page.evaluate(`for (const [slot, days] of [["draft:89", 89], ["draft:91", 91], ["sent:91", 91], ["other:91", 91]])
+  await page.evaluate(`for (const [slot, days] of [["draft:89", 89], ["draft:91", 91], ["sent:91", 91], ["other:91", 91], ["draft:0"]])
     localStorage.setItem(slot, JSON.stringify({ text: "", at: Date.now() - days * 86_400_000 }))`);
   await page.reload();
   expect(await shown()).toBe(TYPED);
   const kept = await page.evaluate<string[]>("Object.keys(localStorage)");
-  expect(kept.filter((slot) => /:\d/.test(slot)).sort()).toEqual(["draft:89", "other:91"]);
+  expect(kept.filter((slot) => /:\d/.test(slot)).sort()).toEqual(["draft:0", "draft:89", "other:91"]);
 });
 
 test("60,000 characters are kept like any others", async () => {

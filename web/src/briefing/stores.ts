@@ -50,8 +50,11 @@ export function slotsIn(store: Store, prefix: string): string[] {
 
 /** What anybody has typed here, and never comes back for, does not stay in the browser for ever. */
 export function forgetOld(store: Store): void {
-  for (const slot of KINDS.flatMap((kind) => slotsIn(store, kind)))
-    if (Date.now() - madeAt(readFrom(store, slot)) > LONGEST_KEPT) removeFrom(store, slot);
+  for (const slot of KINDS.flatMap((kind) => slotsIn(store, kind))) {
+    // Of another version of the page it may not be known.
+    const at = madeAt(readFrom(store, slot));
+    if (at && Date.now() - at > LONGEST_KEPT) removeFrom(store, slot);
+  }
 }
 
 function madeAt(kept: unknown): number {
