@@ -177,14 +177,13 @@ export async function commitPiece(
   context: RunContext,
   resource: SyncResource,
   write: (copy: HeldCopy) => Promise<StepChange>,
-): Promise<StepChange> {
+): Promise<void> {
   const change = await inRun(context, async (copy) => {
     const written = await write(copy);
     await copy.keyed(COUNT, countsParameters(context.run, resource, written));
     return written;
   });
   count(context, resource, change);
-  return change;
 }
 
 /**

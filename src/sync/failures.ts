@@ -81,7 +81,8 @@ export function failureOf(error: unknown): RunFailure | null {
 
 /** Until when a list that failed is not tried: for as long as it has failed. A fault may be over in an hour; a right has to be given. */
 export function restOf(error: CrmError, since: Date, now: Date): Date {
-  const mostMs = error.detail.endless ? LONGEST_REST_MS : isRefusal(error) ? SLOW_MS : HOUR_MS;
+  const ofCode = isRefusal(error) ? SLOW_MS : HOUR_MS;
+  const mostMs = error.detail.endless ? LONGEST_REST_MS : ofCode;
   return new Date(now.getTime() + Math.max(0, Math.min(mostMs, now.getTime() - since.getTime())));
 }
 

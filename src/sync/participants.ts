@@ -1,7 +1,7 @@
 import pLimit, { type LimitFunction } from "p-limit";
 import { KNOWN_PARTICIPANTS, type KnownParticipants, participantChanges, writeChanges } from "../connections/journal";
 import type { CrmApi } from "../crm/api";
-import { CrmError, stopBehind } from "../crm/errors";
+import { CrmError, isRefusal, stopBehind } from "../crm/errors";
 import type { CrmDeal } from "../crm/parsing/records";
 import { rowsOf, rowsOfEach } from "../database/rows";
 import { jsonRows } from "../database/upsert";
@@ -150,7 +150,7 @@ async function askInParts(context: RunContext, api: CrmApi, walk: Walk, deals: r
       walk.isAnswered ||= answers.known.length > 0;
       isHopeless = answers.known.length === 0 && (isHopeless || answers.failures.length >= fewest);
       if (isHopeless) lanes.isClosed = true;
-      isRefused &&= answers.failures.every(({ error: { code } }) => code === "REFUSED" || code === "NOT_FOUND");
+      isRefused &&= answers.failures.every(({ error }) => isRefusal(error));
       await commitAnswers(context, api, walk, answers);
       begin();
     }

@@ -195,7 +195,7 @@ export class Schedule {
     if (isKept) {
       // The user may see less than before: what was walked so far proves nothing, and matched records are looked at first.
       await forgetPasses({ ...scope, copyId });
-      // Or more.
+      // Or more: no list of fields rests, either.
       await endRests({ ...scope, copyId });
       const asNew = { probedAt: null, probeCursor: null, probeFailed: false, probeFailures: 0 };
       await scope.typed((orm) => orm.update(SyncedCopyRow, { tenantId, id: copyId }, asNew));
