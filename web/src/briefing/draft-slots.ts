@@ -14,7 +14,10 @@ export const sentSlot = (viewer: Viewer, meetingId: string): string =>
 /** Drafts, or notes that were sent. */
 export const kindOf = (slot: string): string => slot.slice(0, slot.indexOf(":") + 1);
 
-export const KINDS = ["draft:", "sent:", "written:"];
+/** Before the slot of a note that was written: a kind of its own, so that many of them push out none that is not settled. */
+export const WRITTEN = "written:";
+/** Of all that the page keeps of a person's text. */
+export const KINDS = ["draft:", "sent:", WRITTEN];
 /** Milliseconds: 90 days. */
 export const LONGEST_KEPT = 7_776e6;
 

@@ -1,3 +1,4 @@
+import { WRITTEN } from "./draft-slots";
 import type { Draft } from "./drafts";
 import { OF_BROWSER, OF_TAB, readFrom, removeFrom, slotsIn, writeTo } from "./stores";
 import { isTarget, type Target } from "./targets";
@@ -16,9 +17,6 @@ export interface SentNote {
   /** Its text was given back, but a request with its key may still arrive: only the key is kept, for the next text. */
   isOver?: boolean;
 }
-
-/** Before the slot of a note that was written: a kind of its own, so that many of them push out none that is not settled. */
-const WRITTEN = "written:";
 
 /** By slot, in front of the browser's stores, which may be forbidden or full: then a reload forgets. */
 const notes = new Map<string, SentNote>();
