@@ -1,10 +1,9 @@
-import { moveToNeedsReauthorization } from "../../src/connections/connection";
 import { Database } from "../../src/database/database";
 import { DAY_MS, MINUTE_MS, systemClock } from "../../src/platform/clock";
 import { createLogger } from "../../src/platform/logger";
 import { Schedule } from "../../src/sync/schedule";
 import { connect, dataOf } from "../support/stories";
-import { copyOf } from "../support/tokens";
+import { loseAuthorization } from "../support/tokens";
 import { useService } from "../support/world";
 
 // Planted and seen red, each: a run that could only fail, one of a copy that was none by then, and a second one beside the first.
@@ -17,16 +16,7 @@ const ended = (tenantId: number) =>
   database.query("UPDATE sync_run SET state = 'SUCCEEDED', finished_at = now() WHERE tenant_id = $1", [tenantId]);
 
 test.each<[what: string, runs: number, happens: (as: { tenant: string }, tenantId: number) => Promise<unknown>]>([
-  [
-    "the authorization ends",
-    0,
-    async ({ tenant }, tenantId) => {
-      const copyId = await copyOf(database, tenant);
-      await new Database(database.dataSource)
-        .tenant(tenantId)
-        .transaction((scope) => moveToNeedsReauthorization(scope, copyId, 1, "GRANT_REVOKED", new Date()));
-    },
-  ],
+  ["the authorization ends", 0, ({ tenant }) => loseAuthorization(database, tenant)],
   [
     "the CRM is disconnected and connected anew",
     0,

@@ -1,10 +1,10 @@
-import { moveToNeedsReauthorization } from "../../src/connections/connection";
 import { hasFailedLately, keepLiveList, readFieldList } from "../../src/connections/field-lists";
 import { CrmError } from "../../src/crm/errors";
 import { Database } from "../../src/database/database";
 import { fieldOf, fieldsIn, listPath, mappingsOf, setMapping, showFields } from "../support/fields";
 import { connect, noJobIsDue } from "../support/stories";
 import { SyncWorld } from "../support/sync-world";
+import { copyOf, loseAuthorization } from "../support/tokens";
 import { useStarted } from "../support/world";
 
 const world = useStarted(() => SyncWorld.start({ deals: 20 }));
@@ -101,16 +101,7 @@ test("a list of fields that was refused is asked for at once by a sync that some
 test("and by that of who has authorized anew, and may see more", async () => {
   const as = await refused("anew");
   const { api, database, simulator } = world;
-  const [before] = await database.query<{ copy_id: number; version: number }>(
-    `SELECT c.copy_id, x.version FROM connection c JOIN credential x USING (tenant_id)
-     WHERE c.tenant_id = (SELECT id FROM tenant WHERE external_id = $1)`,
-    [as.tenant],
-  );
-  if (!before) throw new Error("there is no connection");
-  const scope = new Database(database.dataSource).tenant(await database.tenantId(as.tenant));
-  await scope.transaction((held) =>
-    moveToNeedsReauthorization(held, before.copy_id, before.version, "GRANT_REVOKED", new Date()),
-  );
+  await loseAuthorization(database, as.tenant);
   await connect(api, simulator, as);
   await world.runEnds(as);
   expect(asked()).toEqual([listPath("DEAL")]);
@@ -121,12 +112,8 @@ test("a look that began before another was answered, and then failed, says nothi
   const as = { tenant: "late" };
   await world.connect(as);
   const { database } = world;
-  const [row] = await database.query<{ copy_id: number }>(
-    "SELECT copy_id FROM connection WHERE tenant_id = (SELECT id FROM tenant WHERE external_id = $1)",
-    [as.tenant],
-  );
   const scope = new Database(database.dataSource).tenant(await database.tenantId(as.tenant));
-  const copy = { ...scope, copyId: row?.copy_id ?? 0 };
+  const copy = { ...scope, copyId: await copyOf(database, as.tenant) };
   world.passMinutes(24 * 60);
   const now = world.time.ours();
   const before = (seconds: number) => new Date(now.getTime() - seconds * 1_000);

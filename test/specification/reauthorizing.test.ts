@@ -1,5 +1,3 @@
-import { moveToNeedsReauthorization } from "../../src/connections/connection";
-import { Database } from "../../src/database/database";
 import { encodeId } from "../../src/resolvers/inputs";
 import type { ActorClaims } from "../support/actors";
 import { copiedIds, visibleIds } from "../support/copy";
@@ -15,18 +13,17 @@ import {
   syncEnds,
   until,
 } from "../support/stories";
+import { loseAuthorization } from "../support/tokens";
 import { useService } from "../support/world";
 
 // Seen red with: another user given the same copy; the same user given a new one; another company admitted; the earlier
 // copy not retired; the open run not cancelled.
 
-let db: Database;
 let owner: number;
 let colleague: number;
 
 const { simulator, database, service } = useService({ deals: 20 });
 beforeAll(async () => {
-  db = new Database(database.dataSource);
   owner = simulator.company.stories.singleDeal.ownerId;
   colleague = [...simulator.company.users.values()].find(({ id, active_flag }) => active_flag && id !== owner)?.id ?? 0;
 });
@@ -57,11 +54,7 @@ async function refusedByCrm(inFirstRun: (as: { tenant: string }) => Promise<unkn
   await connect(service, simulator, as);
   await inFirstRun(as);
   const before = await presentOf(as);
-  await db
-    .tenant(await database.tenantId(as.tenant))
-    .transaction((scope) =>
-      moveToNeedsReauthorization(scope, before.copy_id, before.version, "GRANT_REVOKED", new Date()),
-    );
+  await loseAuthorization(database, as.tenant);
   const { data } = await service.ask("{ connection { state reauthorizationReason } }", {}, as);
   expect(data).toEqual({ connection: { state: "NEEDS_REAUTHORIZATION", reauthorizationReason: "GRANT_REVOKED" } });
   return { as, before };

@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
 import { Budget } from "../../src/connections/budget";
-import { moveToNeedsReauthorization } from "../../src/connections/connection";
 import { Database } from "../../src/database/database";
 import { createLogger } from "../../src/platform/logger";
 import { claimRun, extendLease } from "../../src/sync/runs";
@@ -8,6 +7,7 @@ import { Schedule } from "../../src/sync/schedule";
 import type { ActorClaims } from "../support/actors";
 import { copiedIds, visibleIds } from "../support/copy";
 import { connect, dataOf, recordMeeting, syncEnds } from "../support/stories";
+import { loseAuthorization } from "../support/tokens";
 import { useService } from "../support/world";
 
 // Seen red with: small lists always due; roles, the member's minute, a budget not asked; a start that is recorded anew and
@@ -336,24 +336,11 @@ test("a refresh that the CRM does not let through is tried again a minute later,
   expect(await refreshedAt(id)).not.toBeNull();
 });
 
-async function loseAuthorization({ tenant }: { tenant: string }): Promise<void> {
-  const tenantId = await database.tenantId(tenant);
-  const [held] = await database.query<{ copy_id: number; version: number }>(
-    "SELECT copy_id, version FROM credential WHERE tenant_id = $1",
-    [tenantId],
-  );
-  await db
-    .tenant(tenantId)
-    .transaction((scope) =>
-      moveToNeedsReauthorization(scope, Number(held?.copy_id), held?.version ?? 0, "GRANT_REVOKED", clock()),
-    );
-}
-
 test("what the same user sees no more is gone after the first run of a new authorization", async () => {
   const as = await connected();
   const { ownerId } = simulator.company.stories.singleDeal;
   const [person, another] = simulator.control.visibleTo(ownerId).persons.map(({ id }) => id ?? 0);
-  await loseAuthorization(as);
+  await loseAuthorization(database, as.tenant, clock());
   for (const id of [person ?? 0, another ?? 0]) simulator.control.hide("person", id);
   await connect(service, simulator, as);
   expect(await syncEnds(service, as)).toMatchObject({ state: "SUCCEEDED" });

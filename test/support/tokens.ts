@@ -1,5 +1,6 @@
 import "reflect-metadata";
 import { type AccessTokenParts, AccessTokens } from "../../src/connections/access-tokens";
+import { moveToNeedsReauthorization } from "../../src/connections/connection";
 import { Credentials } from "../../src/connections/credentials";
 import { KeepOut } from "../../src/connections/keep-out";
 import type { RenewalParts } from "../../src/connections/renewal";
@@ -66,4 +67,19 @@ export async function makeStale(database: TestDatabase, tenant: string): Promise
     [tenant],
   );
   return copyOf(database, tenant);
+}
+
+/** As where the CRM has refused the present credential. */
+export async function loseAuthorization(database: TestDatabase, tenant: string, now = new Date()): Promise<void> {
+  const tenantId = await database.tenantId(tenant);
+  const [held] = await database.query<{ copy_id: number; version: number }>(
+    "SELECT copy_id, version FROM credential WHERE tenant_id = $1",
+    [tenantId],
+  );
+  if (!held) throw new Error(`${tenant} is not connected`);
+  await new Database(database.dataSource)
+    .tenant(tenantId)
+    .transaction((scope) =>
+      moveToNeedsReauthorization(scope, Number(held.copy_id), held.version, "GRANT_REVOKED", now),
+    );
 }
