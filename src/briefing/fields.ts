@@ -77,7 +77,7 @@ export interface Known {
   names: ReadonlyMap<string, string>;
 }
 
-/** A value for people, and the ids of options that the field no longer has. */
+/** A value for people, and the ids of options that the list, as last read, does not have: they may be newer, or gone. */
 export function wordsOf(
   type: string,
   value: unknown,
@@ -98,7 +98,7 @@ export function wordsOf(
   }
   if (!hasOptions(type)) return { text: said((WORDS.get(type) ?? wordOf)(value)), missingOptionIds: [] };
   const ids = idsIn(value);
-  const labels = ids.map((id) => options.get(id) ?? `${id} (no longer an option)`);
+  const labels = ids.map((id) => options.get(id) ?? `${id} (unknown option)`);
   return { text: said(labels.join(", ")), missingOptionIds: ids.filter((id) => !options.has(id)) };
 }
 
