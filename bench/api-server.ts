@@ -14,7 +14,7 @@ import { entities } from "../src/entities";
 import { Secret } from "../src/platform/keyring";
 import { createLogger } from "../src/platform/logger";
 import { createMetrics } from "../src/platform/metrics";
-import { createOperationContext, type OperationContext, type Services } from "../src/resolvers/context";
+import { createOperationContext, type OperationContext, type ResolverServices } from "../src/resolvers/context";
 import { buildGraphQLSchema, callStraight } from "../src/resolvers/graphql-schema";
 import { createHttpServer } from "../src/server/http-server";
 import { tellEventLoopDelay } from "./api-load";
@@ -59,7 +59,7 @@ function remembering(database: Database): Database {
 }
 
 /** Mutations and subscriptions are not measured, so their services are not there. */
-async function servicesOf(databaseUrl: string, inMemory: boolean): Promise<Services> {
+async function servicesOf(databaseUrl: string, inMemory: boolean): Promise<ResolverServices> {
   const url = await asApplication(new Secret(databaseUrl));
   const dataSource = await createDataSource({ url, entities }).initialize();
   const database = new Database(dataSource);
@@ -69,17 +69,21 @@ async function servicesOf(databaseUrl: string, inMemory: boolean): Promise<Servi
     shownNotes: new ShownNotes(database, createLogger("silent")),
     database: inMemory ? remembering(database) : database,
     clock: inMemory ? () => now : () => new Date(),
-  } as Services;
+  } as ResolverServices;
 }
 
-const contextOf = async (request: FastifyRequest, verifyActor: ActorVerifier, services: Services) =>
+const contextOf = async (request: FastifyRequest, verifyActor: ActorVerifier, services: ResolverServices) =>
   createOperationContext(await verifyActor((request.headers.authorization ?? "").slice("Bearer ".length)), services);
 
 async function listen(fastify: FastifyInstance): Promise<string> {
   return fastify.listen({ host: "127.0.0.1", port: 0 });
 }
 
-async function serveByService(schema: GraphQLSchema, services: Services, verifyActor: ActorVerifier): Promise<string> {
+async function serveByService(
+  schema: GraphQLSchema,
+  services: ResolverServices,
+  verifyActor: ActorVerifier,
+): Promise<string> {
   const server = await createHttpServer({
     ...{
       schema,
@@ -100,7 +104,11 @@ async function serveByService(schema: GraphQLSchema, services: Services, verifyA
   return server.listen("127.0.0.1", 0);
 }
 
-async function serveByApollo(schema: GraphQLSchema, services: Services, verifyActor: ActorVerifier): Promise<string> {
+async function serveByApollo(
+  schema: GraphQLSchema,
+  services: ResolverServices,
+  verifyActor: ActorVerifier,
+): Promise<string> {
   const apollo = new ApolloServer<OperationContext>({ schema });
   await apollo.start();
   const fastify = Fastify();
@@ -113,7 +121,7 @@ async function serveByApollo(schema: GraphQLSchema, services: Services, verifyAc
 
 async function serveByMercurius(
   schema: GraphQLSchema,
-  services: Services,
+  services: ResolverServices,
   verifyActor: ActorVerifier,
 ): Promise<string> {
   const fastify = Fastify();

@@ -5,7 +5,7 @@ import { heldUpOf, needsOperator } from "./database/errors";
 import { entities } from "./entities";
 import { lineOf } from "./operator/checks";
 import { COMMANDS, WITH_WORDS } from "./operator/commands";
-import { type ProbeReport, probeCrm, reportInto, wordsOf } from "./operator/crm-probe";
+import { type ProbeReport, probeCrm, reportInto, reportInWords } from "./operator/crm-probe";
 import { examine } from "./operator/doctor";
 import { SECOND_MS, systemClock } from "./platform/clock";
 import { type Config, readConfig } from "./platform/config";
@@ -44,7 +44,7 @@ async function probe(config: Config, logger: Logger, [option, tenant, file, ...m
     throw new UnknownCommandError("Say: doctor, or doctor --crm TENANT [FILE].");
   const asReport = async (): Promise<[ProbeReport, string]> => {
     const report = await probeWith(config, logger, tenant);
-    return [report, wordsOf(report)];
+    return [report, reportInWords(report)];
   };
   const text = file === undefined ? (await asReport())[1] : await reportInto(file, asReport);
   process.stdout.write(`${text}\n`);

@@ -26,10 +26,10 @@ export interface Actor {
 }
 
 /** Policies judge an actor by these alone. */
-export type Standing = Pick<Actor, "role" | "plan">;
+export type RoleAndPlan = Pick<Actor, "role" | "plan">;
 
 /** An answer that goes to several actors at once may depend on this part of them alone; it is equal for all of them. */
-export type Viewer = Standing & Pick<Actor, "tenant" | "tenantId">;
+export type Viewer = RoleAndPlan & Pick<Actor, "tenant" | "tenantId">;
 
 /** Holds nothing but the viewer: a resolver that reads more of its actor fails, and shows nobody another's answer. */
 export function viewerOf({ tenant, tenantId, role, plan }: Actor): Viewer {

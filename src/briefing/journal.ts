@@ -3,12 +3,12 @@ import type { CopyScope } from "../database/database";
 import { DEAL_CHANGES, type DealChangeKind, type DealChangeRow } from "../entities/deal";
 import type { MeetingRow } from "../entities/meeting";
 import { DAY_MS } from "../platform/clock";
-import { isMatched } from "./quiet/silence-rows";
+import { isMatchedDeal } from "./quiet/silence-rows";
 
 /** The journal of deals as people read it (decision 0083): by whom it is written says `connections/journal.ts`. */
 
 /** What is read of a deal's journal: the newest entries since an instant. */
-export interface Asked {
+export interface AskedEntries {
   dealId: number;
   first: number;
   /** null: since it began. */
@@ -24,7 +24,7 @@ export type Entry = Pick<DealChangeRow, "kind" | "was" | "became" | "seenAt">;
  */
 export function readChanges(
   { tenantId, copyId, rows }: CopyScope,
-  asked: readonly Asked[],
+  asked: readonly AskedEntries[],
 ): Promise<(Entry & { asked: number })[]> {
   return rows<Entry & { asked: number }>(
     `SELECT one.asked::int AS asked, c.kind, c.was, c.became, c.seen_at AS "seenAt"
@@ -32,7 +32,7 @@ export function readChanges(
      CROSS JOIN LATERAL (
        SELECT * FROM deal_change t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.deal_id = one.id AND t.seen_at >= one.since AND t.seen_at < '${NOT_SEEN}' AND t.kind = ANY ($6)
        ORDER BY t.seen_at DESC, t.id DESC LIMIT one.first) c
-     WHERE ${isMatched("one.id")} ORDER BY one.asked, c.seen_at DESC, c.id DESC`,
+     WHERE ${isMatchedDeal("one.id")} ORDER BY one.asked, c.seen_at DESC, c.id DESC`,
     [
       tenantId,
       copyId,

@@ -10,8 +10,8 @@ import {
   type StoredDealCandidate,
 } from "../entities/meeting";
 import { mailboxKeyOf } from "../platform/email-address";
-import { NOT_CONNECTED } from "./matching/match";
-import { isMatched } from "./quiet/silence-rows";
+import { NOTHING_CONNECTED } from "./matching/match";
+import { isMatchedDeal } from "./quiet/silence-rows";
 
 /** The tenant's meeting with this id or external id; null where there is none. @param key null: what was given is no id */
 export async function readMeeting(
@@ -26,7 +26,7 @@ export async function readMeeting(
   return row ?? null;
 }
 
-export function readMeetings({ tenantId, entities }: TenantScope, ids: Ids<string>): Promise<MeetingRow[]> {
+export function meetingsById({ tenantId, entities }: TenantScope, ids: Ids<string>): Promise<MeetingRow[]> {
   return entities(MeetingRow, `SELECT * FROM ${rowsById("meeting", oneByOne("$2", ids))} t`, [tenantId, ids]);
 }
 
@@ -115,7 +115,7 @@ const CONNECTION_CHANGED = "The CRM connection has changed since; the meeting is
 /** A match holds for the copy that it was made on. @returns why it does not hold now; null where it does */
 export function whyOutdated(copyId: number | null, match: MeetingMatchRow | null): string | null {
   if (match?.copyId === copyId) return null;
-  return copyId === null ? NOT_CONNECTED : CONNECTION_CHANGED;
+  return copyId === null ? NOTHING_CONNECTED : CONNECTION_CHANGED;
 }
 
 const DEAL_GONE = "The deal that the meeting was matched to is gone from the CRM, or no longer visible there.";
@@ -201,7 +201,7 @@ export async function replaceReadable(
   );
   // By a statement of its own: a cluster sends what an INSERT of no table's rows returns to a node without the parameters.
   const first = await rows<{ id: number }>(
-    `SELECT d.id FROM (SELECT DISTINCT r."crmId" FROM ${READABLE} WHERE r.entity = 'DEAL') d (id) WHERE ${isMatched("d.id")} IS NULL`,
+    `SELECT d.id FROM (SELECT DISTINCT r."crmId" FROM ${READABLE} WHERE r.entity = 'DEAL') d (id) WHERE ${isMatchedDeal("d.id")} IS NULL`,
     [tenantId, copyId, stored],
     { id: "number" },
   );

@@ -21,7 +21,7 @@ export interface InteractionRow {
 }
 
 /** What a contact hangs on. @property crmId of the activity, the note or the person of a mail; 0 for a meeting */
-export interface Contact extends InteractionRow {
+export interface ContactRow extends InteractionRow {
   crmId: number;
   meetingId: string | null;
 }
@@ -108,8 +108,8 @@ export async function readContacts(
   meetingIds: Ids<string>,
   first: number,
   now: Date,
-): Promise<(Contact & { parent_id: string })[]> {
-  const found = await rows<Contact & { parent_id: string; zone: string | null }>(
+): Promise<(ContactRow & { parent_id: string })[]> {
+  const found = await rows<ContactRow & { parent_id: string; zone: string | null }>(
     `WITH around (parent_id, entity, id) AS MATERIALIZED (${aroundOf(meetingIds)}),
        contact (entity, id, kind, at, day, person_id, crm_id, meeting_id) AS MATERIALIZED (
          ${CONTACTS})
@@ -132,7 +132,7 @@ export async function readContacts(
 }
 
 /** A mail hangs on its person. */
-function mail(kind: ContactKind, at: Date | null, crmId: number | null): Contact[] {
+function mail(kind: ContactKind, at: Date | null, crmId: number | null): ContactRow[] {
   return at && crmId !== null
     ? [{ kind, at, day: null, crmId, personId: crmId, activityId: null, meetingId: null }]
     : [];
@@ -141,7 +141,7 @@ function mail(kind: ContactKind, at: Date | null, crmId: number | null): Contact
 /** What is known of the contacts around a meeting. */
 export interface Around {
   /** What hangs on its deals and its attendees. */
-  contacts: readonly Contact[];
+  contacts: readonly ContactRow[];
   deals: readonly Pick<DealRow, "firstMailAt" | "firstMailPersonId">[];
   /** Its attendees and the people of the deals, by whom silence is judged; they may not be held. */
   people: ReadonlySet<number>;
@@ -168,7 +168,7 @@ export function timelineOf({ contacts, deals, people, mails }: Around, first: nu
 }
 
 /** Of contacts at one instant always in the same order. */
-function newestFirst(one: Contact, other: Contact): number {
+function newestFirst(one: ContactRow, other: ContactRow): number {
   const byTime = other.at.getTime() - one.at.getTime();
   if (byTime !== 0) return byTime;
   if (one.kind !== other.kind) return one.kind < other.kind ? -1 : 1;

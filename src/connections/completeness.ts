@@ -5,15 +5,15 @@ import { type GapCode, type GapSummary, SYNC_RESOURCES, type SyncResource } from
 import { DAY_MS } from "../platform/clock";
 
 /** Of a list of the CRM up to when the copy has all of it, and when it was last read to its end. */
-export type ListState = [resource: SyncResource, watermark: number | null, readAt: number | null];
+export type ListMarks = [resource: SyncResource, watermark: number | null, readAt: number | null];
 /** SQL: of each list of the copy $2. */
-export const LISTS = listOf(
+export const MARKS = listOf(
   ...["l.resource", ms("l.watermark"), ms("l.read_at")],
   "sync_list l WHERE l.tenant_id = $1 AND l.copy_id = $2",
 );
 
 /** The oldest watermark of lists; null where one of them was never read to its end. */
-export function oldestOf(states: readonly ListState[], lists: readonly SyncResource[]): number | null {
+export function oldestOf(states: readonly ListMarks[], lists: readonly SyncResource[]): number | null {
   const marks = states.flatMap(([resource, mark]) => (mark !== null && lists.includes(resource) ? [mark] : []));
   return marks.length === lists.length ? Math.min(...marks) : null;
 }
@@ -24,7 +24,7 @@ type Missing = [resource: SyncResource, count: number, since: number];
 /** How whole a copy is. */
 export interface CopyState {
   createdAt: number;
-  lists: ListState[];
+  lists: ListMarks[];
   /** Of whole resources. */
   gaps: [resource: SyncResource, code: GapCode, since: number, message: string][];
   unreadable: Missing[];
@@ -48,7 +48,7 @@ const WHOLE = `data_gap g WHERE g.tenant_id = $1 AND g.copy_id = $2 AND g.resour
 
 export async function readCopyState({ tenantId, copyId, rows }: CopyScope): Promise<CopyState> {
   const [found] = await rows<CopyState>(
-    `SELECT ${ms("c.created_at")} AS "createdAt", ${LISTS} AS lists,
+    `SELECT ${ms("c.created_at")} AS "createdAt", ${MARKS} AS lists,
        ${listOf("g.resource", "g.code", ms("g.since"), "g.message", WHOLE)} AS gaps,
        ${byResource("r.since", `rejected_record r WHERE r.tenant_id = $1 AND r.copy_id = $2`)} AS unreadable,
        ${byResource("r.first_walk_ended_at", `sync_pass r WHERE r.tenant_id = $1 AND r.copy_id = $2 AND r.first_walk_ended_at IS NOT NULL`)} AS "notShown"
@@ -208,7 +208,7 @@ function expectedBy(unread: number, askedInADay: number | null, now: Date): stri
  * its lists, of all where it is a briefing. null while one of the main ones was never read to its end.
  */
 export function asOf(
-  states: readonly ListState[],
+  states: readonly ListMarks[],
   main: readonly SyncResource[] = MAIN_LISTS,
   named: readonly SyncResource[] = SYNC_LISTS,
 ): Date | null {

@@ -3,10 +3,18 @@ import { ADDRESSES, type Address, type CallParts, Calls, type Query } from "./ca
 import { CrmError } from "./errors";
 import type { CrmAnswer } from "./http";
 import * as fields from "./parsing/fields";
-import { detailOf, idsOf, type Page, readCursorPage, readOffsetPage, readSingle, readWholeList } from "./parsing/page";
+import {
+  detailOf,
+  idsOf,
+  type Parsed,
+  readCursorPage,
+  readOffsetPage,
+  readSingle,
+  readWholeList,
+} from "./parsing/page";
 import * as record from "./parsing/records";
 
-export interface PageRequest {
+export interface CrmPageRequest {
   /** As the page before said; null for the first. */
   cursor: string | null;
   /** Only what changed since then, by the CRM's clock; null for everything. */
@@ -18,7 +26,7 @@ export interface PageRequest {
 }
 
 /** A page and what the CRM said beside it. */
-export interface CrmPage<T> extends Page<T> {
+export interface CrmPage<T> extends Parsed<T> {
   /** The CRM's own clock; null where the answer had none. */
   date: Date | null;
   correlationId: string | undefined;
@@ -57,8 +65,8 @@ const MAX_FIELD_PAGES = 20;
 /** A deal with thousands of participants is none: a list of them that goes on after this does not end. */
 const MAX_PARTICIPANT_PAGES = 10;
 
-type ReadPage<T> = (answer: CrmAnswer, limit: number) => Promise<Page<T>>;
-type AnsweredPage<T> = Page<T> & { answer: CrmAnswer; limit: number };
+type ReadPage<T> = (answer: CrmAnswer, limit: number) => Promise<Parsed<T>>;
+type AnsweredPage<T> = Parsed<T> & { answer: CrmAnswer; limit: number };
 
 /** How a note names the one record that it is on. */
 const NOTE_PARENTS: Record<fields.CrmEntity, string> = {
@@ -90,20 +98,20 @@ export class CrmApi {
     return beside({ answer, limit: PAGE_SIZE }, await readWholeList(answer, record.userRecord));
   }
 
-  pipelines(page: PageRequest): Promise<CrmPage<record.CrmPipeline>> {
+  pipelines(page: CrmPageRequest): Promise<CrmPage<record.CrmPipeline>> {
     return this.#list(ADDRESSES.pipelines, record.pipelineRecord, page);
   }
 
-  stages(page: PageRequest): Promise<CrmPage<record.CrmStage>> {
+  stages(page: CrmPageRequest): Promise<CrmPage<record.CrmStage>> {
     return this.#list(ADDRESSES.stages, record.stageRecord, page);
   }
 
-  organizations(page: PageRequest): Promise<CrmPage<record.CrmOrganization>> {
+  organizations(page: CrmPageRequest): Promise<CrmPage<record.CrmOrganization>> {
     return this.#list(ADDRESSES.organizations, record.organizationRecord, page, asked(page));
   }
 
   /** v2 leaves the mail times out unless asked. */
-  persons(page: PageRequest): Promise<CrmPage<record.CrmPerson>> {
+  persons(page: CrmPageRequest): Promise<CrmPage<record.CrmPerson>> {
     return this.#list(ADDRESSES.persons, record.personRecord, page, {
       ...asked(page),
       include_fields: "last_incoming_mail_time,last_outgoing_mail_time",
@@ -111,17 +119,17 @@ export class CrmApi {
   }
 
   /** Deals are the only records whose deletion the CRM tells, and only where deleted ones are asked for. */
-  deals(page: PageRequest): Promise<CrmPage<record.CrmDeal>> {
+  deals(page: CrmPageRequest): Promise<CrmPage<record.CrmDeal>> {
     const status = page.updatedSince ? "open,won,lost,deleted" : null;
     const query = { ...asked(page), status, include_fields: "participants_count" };
     return this.#list(ADDRESSES.deals, record.dealRecord, page, query);
   }
 
-  activities(page: PageRequest): Promise<CrmPage<record.CrmActivity>> {
+  activities(page: CrmPageRequest): Promise<CrmPage<record.CrmActivity>> {
     return this.#list(ADDRESSES.activities, record.activityRecord, page, asked(page));
   }
 
-  async notes(page: PageRequest): Promise<CrmPage<record.CrmNote>> {
+  async notes(page: CrmPageRequest): Promise<CrmPage<record.CrmNote>> {
     let { isSmall } = page;
     for (let place = placeOf(page.cursor); ; ) {
       const query = { start: place.start, sort: "id ASC", ...changed({ ...page, isSmall }) };
@@ -144,7 +152,7 @@ export class CrmApi {
   }
 
   /** The notes on one record, the newest first: notes that come meanwhile push others back, and none is missed. */
-  async notesOf(on: fields.CrmRecordRef, { cursor }: PageRequest): Promise<CrmPage<record.CrmNote>> {
+  async notesOf(on: fields.CrmRecordRef, { cursor }: CrmPageRequest): Promise<CrmPage<record.CrmNote>> {
     const [start = "0", lowest = "Infinity"] = (cursor ?? "0").split(":");
     const query = { start, sort: "id DESC", [NOTE_PARENTS[on.entity]]: on.id };
     const page = await this.#offsets(ADDRESSES.notes, record.noteRecord, query);
@@ -248,7 +256,7 @@ export class CrmApi {
   }
 
   /** In the order of the ids, so that a page that shows none beyond the last ends the way (decision 0014). */
-  #list<T>(list: Address, schema: z.ZodType<T>, page: PageRequest, query: Query = {}): Promise<CrmPage<T>> {
+  #list<T>(list: Address, schema: z.ZodType<T>, page: CrmPageRequest, query: Query = {}): Promise<CrmPage<T>> {
     return this.#cursors(list, schema, { cursor: page.cursor, sort_by: "id", sort_direction: "asc", ...query });
   }
 
@@ -287,18 +295,18 @@ export class CrmApi {
 const isTooSlow = ({ detail }: CrmError) => detail.tooSlow === true || TIME_OUTS.includes(detail.status);
 
 /** RFC 3339 in whole seconds: the CRM refuses fractions. */
-function changed({ updatedSince, isSmall }: PageRequest): Query {
+function changed({ updatedSince, isSmall }: CrmPageRequest): Query {
   const since = updatedSince ? `${updatedSince.toISOString().slice(0, 19)}Z` : null;
   return { updated_since: since, ...(isSmall && { limit: SMALL_PAGE }) };
 }
 
-function asked(page: PageRequest): Query {
+function asked(page: CrmPageRequest): Query {
   return { ...changed(page), ids: page.ids ? page.ids.join(",") : null };
 }
 
 function beside<T>(
   { answer: { date, correlationId }, limit }: Pick<AnsweredPage<T>, "answer" | "limit">,
-  { records, rejected, next }: Page<T>,
+  { records, rejected, next }: Parsed<T>,
 ): CrmPage<T> {
   return { records, rejected, next, date, correlationId, isSmall: limit < PAGE_SIZE };
 }
@@ -329,7 +337,7 @@ function placeOf(cursor: string | null): Place {
 }
 
 /** Where to look next, as rows that nobody has read may stand before this page, of a list by ascending id; null: none do. */
-function steppedBack(place: Place, page: Page<{ id: number }> & { limit: number }): Place | null {
+function steppedBack(place: Place, page: Parsed<{ id: number }> & { limit: number }): Place | null {
   const isLast = page.next === null;
   // The CRM may send fewer than are asked for; of the last page they say nothing.
   const came = isLast ? 0 : idsOf(page).length;
@@ -342,11 +350,11 @@ function steppedBack(place: Place, page: Page<{ id: number }> & { limit: number 
   return { ...place, start, back: tooFar > 0 ? half : place.start - start };
 }
 
-const hasSkipped = ({ start, lastId }: Place, page: Page<{ id: number }>): boolean =>
+const hasSkipped = ({ start, lastId }: Place, page: Parsed<{ id: number }>): boolean =>
   start > 0 && Math.min(...idsOf(page)) > lastId;
 
 /** The page without the row that the one before ended with, and the place after it. */
-function goneOn<T extends { id: number }>({ lastId }: Place, page: Page<T>): Page<T> {
+function goneOn<T extends { id: number }>({ lastId }: Place, page: Parsed<T>): Parsed<T> {
   const last = Math.max(lastId || 0, ...idsOf(page));
   return {
     records: page.records.filter(({ id }) => id !== lastId),

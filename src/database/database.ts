@@ -6,7 +6,7 @@ import { reachOf } from "./cluster";
 import { appliedMigrations, type DatabaseOptions, whileOpen } from "./data-source";
 import { heldUpAtDeadline, isNodeAway, NoTablesError } from "./errors";
 import { JointReads } from "./joint-reads";
-import { entityOf, layoutOf, type Row, type Shape } from "./rows";
+import { entityOf, type Row, rowLayoutOf, type Shape } from "./rows";
 import { prepared } from "./session";
 import { SESSION_SHARES, SessionTurns } from "./session-limits";
 import { type SessionParts, Sessions } from "./sessions";
@@ -185,7 +185,7 @@ function verbsOf(asking: Asking, dataSource: DataSource, joint: JointReads | nul
     metadata,
     async rows<T>(sql: string, parameters: readonly unknown[] = [], shape?: Shape<T>) {
       if (!joint || !shape) return asking.rows(sql, parameters, shape);
-      return (await joint.rows({ sql, parameters, layout: layoutOf(shape) })) as T[];
+      return (await joint.rows({ sql, parameters, layout: rowLayoutOf(shape) })) as T[];
     },
     async entities<T extends ObjectLiteral, Extra>(
       entity: ObjectType<T>,
@@ -195,7 +195,7 @@ function verbsOf(asking: Asking, dataSource: DataSource, joint: JointReads | nul
     ) {
       const table = metadata(entity);
       const found = joint
-        ? joint.rows({ sql, parameters, layout: layoutOf(extra, table) })
+        ? joint.rows({ sql, parameters, layout: rowLayoutOf(extra, table) })
         : asking.rows<Row>(sql, parameters).then((rows) => rows.map((row) => entityOf(row, table)));
       return (await found) as (T & Extra)[];
     },

@@ -6,7 +6,7 @@ import type { z } from "zod";
 import { MINUTE_MS } from "../platform/clock";
 import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
-import { inWork, told, traced, workFor } from "../platform/work";
+import { inWork, tellWhenLate, traced, workFor } from "../platform/work";
 import { keepAsking } from "./between-processes";
 import { openPool } from "./data-source";
 import type { Database, TenantScope } from "./database";
@@ -148,7 +148,7 @@ function taskOf({ name, handle }: JobHandler, inHand: Set<string>, stop: AbortSi
   return (payload, { job: { id } }) => {
     inHand.add(id);
     const hangs = () => logger.error({ payload }, "a job does not end: end this process");
-    const work = () => traced(`job ${name}`, {}, () => told(handle(payload, stop), HANGS_MS, hangs));
+    const work = () => traced(`job ${name}`, {}, () => tellWhenLate(handle(payload, stop), HANGS_MS, hangs));
     return inWork({ task: name, jobId: id }, work).finally(() => inHand.delete(id));
   };
 }

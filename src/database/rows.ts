@@ -109,7 +109,7 @@ export const rowsById = (table: string, ids: string, key = "id") =>
  * How rows travel as JSON: each as the list of its values, which is half as long as with their names, and made in two
  * thirds of the time.
  */
-export interface Layout {
+export interface RowLayout {
   /** SQL: the values of a row `r`. A decimal goes as text: as a number it would come as a float. */
   values: string;
   names: readonly string[];
@@ -120,7 +120,7 @@ export interface Layout {
 
 /** Rows of an entity's table, as its properties; what SQL alone looks at is not read with them (`select: false`). */
 interface EntityColumns {
-  layout: Layout;
+  layout: RowLayout;
   properties: ReadonlyMap<string, string>;
 }
 
@@ -132,7 +132,7 @@ function columnsOf(metadata: EntityMetadata): EntityColumns {
   const columns = metadata.columns.filter(({ isSelect }) => isSelect);
   const properties = new Map(columns.map(({ databaseName, propertyName }) => [databaseName, propertyName]));
   const names = new Map(columns.map(({ databaseName, propertyName }) => [propertyName, databaseName]));
-  const layout: Layout = {
+  const layout: RowLayout = {
     values: columns.map(({ databaseName, type }) => selected(databaseName, type === "numeric")).join(),
     names: columns.map(({ propertyName }) => propertyName),
     instants: columns.flatMap(({ type }, index) => (type === "timestamptz" ? [index] : [])),
@@ -145,10 +145,10 @@ function columnsOf(metadata: EntityMetadata): EntityColumns {
 
 const selected = (column: string, asText = false) => `r."${column}"${asText ? "::text" : ""}`;
 
-const NAMED_AS_COLUMNS: Layout = { values: "", names: [], instants: [], columnOf: (name) => name };
+const NAMED_AS_COLUMNS: RowLayout = { values: "", names: [], instants: [], columnOf: (name) => name };
 
 /** Columns of a shape, behind those of an entity where there is one. */
-export function layoutOf(shape: AnyShape = {}, metadata?: EntityMetadata): Layout {
+export function rowLayoutOf(shape: AnyShape = {}, metadata?: EntityMetadata): RowLayout {
   const own = metadata ? columnsOf(metadata).layout : NAMED_AS_COLUMNS;
   const added = Object.keys(shape);
   if (added.length === 0) return own;
@@ -162,7 +162,7 @@ export function layoutOf(shape: AnyShape = {}, metadata?: EntityMetadata): Layou
 }
 
 /** Rows that have travelled. */
-export function rowsIn(found: readonly unknown[][], { names, instants }: Layout): Row[] {
+export function rowsIn(found: readonly unknown[][], { names, instants }: RowLayout): Row[] {
   return found.map((values) => {
     for (const index of instants) {
       const value = values[index];
@@ -206,7 +206,7 @@ export type Ids<I extends Id = number> = readonly I[] | NamedIds;
 export interface Asked {
   sql: string;
   parameters: readonly unknown[];
-  layout: Layout;
+  layout: RowLayout;
 }
 
 /** A read of an operation. */

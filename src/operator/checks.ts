@@ -51,11 +51,11 @@ const TESTED_MAJORS = [15, 18];
 const CLOCK = { quietMs: 2 * SECOND_MS, faultMs: 10 * SECOND_MS };
 
 /** A database session that can change nothing. */
-export type Look = { rows<T>(sql: string, parameters?: unknown[]): Promise<T[]> };
+export type ReadOnlySession = { rows<T>(sql: string, parameters?: unknown[]): Promise<T[]> };
 
-type Check = (look: Look) => Promise<Finding | Finding[]>;
+type Check = (look: ReadOnlySession) => Promise<Finding | Finding[]>;
 
-async function checkVersion(look: Look): Promise<Finding> {
+async function checkVersion(look: ReadOnlySession): Promise<Finding> {
   const [found] = await look.rows<{ version: string; database: string; isSealed: boolean }>(
     `SELECT current_setting('server_version') AS version, current_database() AS database,
        EXISTS (SELECT FROM pg_stat_ssl WHERE pid = pg_backend_pid() AND ssl) AS "isSealed"`,
@@ -66,7 +66,7 @@ async function checkVersion(look: Look): Promise<Finding> {
   return warning(what, `the service is tested with PostgreSQL ${TESTED_MAJORS.join(" and ")}: use one of these`);
 }
 
-async function checkFitness(look: Look): Promise<Finding> {
+async function checkFitness(look: ReadOnlySession): Promise<Finding> {
   const unfit = await unfitBecause((sql) => look.rows(sql));
   if (unfit) return fault(`database: ${unfit.what}`, unfit.todo);
   if ((await look.rows(NO_STANDBY)).length > 0)
@@ -96,7 +96,7 @@ const TODO_BESIDE: Record<string, string> = {
 const SESSIONS = 39;
 
 /** Each process has one session that listens. */
-async function checkSessions(look: Look): Promise<Finding> {
+async function checkSessions(look: ReadOnlySession): Promise<Finding> {
   const [found] = await look.rows<{ most: number; processes: number }>(
     `SELECT least(current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
          nullif(r.rolconnlimit, -1), nullif(d.datconnlimit, -1)) AS most,
@@ -112,7 +112,7 @@ async function checkSessions(look: Look): Promise<Finding> {
 }
 
 /** The service itself keeps a whole table from others only while it changes it. What a foreign session does, not every user may see. */
-async function checkLocks(look: Look): Promise<Finding[]> {
+async function checkLocks(look: ReadOnlySession): Promise<Finding[]> {
   const found = await look.rows<{ pid: number; user: string; tables: string | null }>(
     `SELECT a.pid, a.usename AS user, string_agg(DISTINCT c.relname, ', ') AS tables
      FROM pg_locks l JOIN pg_class c ON c.oid = l.relation JOIN pg_stat_activity a ON a.pid = l.pid
@@ -126,7 +126,7 @@ async function checkLocks(look: Look): Promise<Finding[]> {
   });
 }
 
-async function checkClock(look: Look): Promise<Finding> {
+async function checkClock(look: ReadOnlySession): Promise<Finding> {
   const { ms } = await aheadOf(systemClock, async () => {
     const [found] = await look.rows<{ now: Date }>("SELECT clock_timestamp() AS now");
     return found?.now;
@@ -135,7 +135,7 @@ async function checkClock(look: Look): Promise<Finding> {
 }
 
 /** Decision 0042: whoever logs in, the service acts as roles of its own, and a tenant's sessions as one that passes no policy. */
-async function checkRole(look: Look): Promise<Finding> {
+async function checkRole(look: ReadOnlySession): Promise<Finding> {
   const [user] = await look.rows<{ name: string; has_roles: boolean }>(
     `SELECT current_user AS name, count(*) = 2 AS has_roles FROM pg_roles WHERE rolname = ANY ($1)`,
     [[APPLICATION_ROLE, ACROSS_TENANTS_ROLE]],
@@ -162,7 +162,7 @@ async function checkRole(look: Look): Promise<Finding> {
   return fault(`row policies: ${APPLICATION_ROLE} passes them`, todo);
 }
 
-async function checkMigrations(look: Look): Promise<Finding> {
+async function checkMigrations(look: ReadOnlySession): Promise<Finding> {
   const ask = <T>(sql: string) => look.rows<T>(sql);
   const { names, foreign } = await appliedMigrations(ask);
   const unfit = foreign ?? (await newerQueue(ask));
@@ -181,7 +181,7 @@ async function checkMigrations(look: Look): Promise<Finding> {
 }
 
 /** Seen from a session that was set to no tenant: it must see nobody's rows. */
-async function checkPolicies(look: Look): Promise<Finding[]> {
+async function checkPolicies(look: ReadOnlySession): Promise<Finding[]> {
   const open = await look.rows<{ name: string }>(
     `SELECT c.relname AS name FROM pg_class c
      WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND c.relname <> 'migration'
@@ -201,7 +201,7 @@ async function checkPolicies(look: Look): Promise<Finding[]> {
 }
 
 /** Decision 0062: one server, or a Citus cluster over whose nodes the tenants are spread. */
-async function checkLayout(look: Look): Promise<Finding> {
+async function checkLayout(look: ReadOnlySession): Promise<Finding> {
   const ask = <T>(sql: string) => look.rows<T>(sql);
   const layout = await readLayout(ask);
   if (layout.kind === "ONE_SERVER") return ok("machines: one; the extension Citus is not in this database");
@@ -237,7 +237,7 @@ const LATE = "5 minutes";
 const STUCK = "15 minutes";
 
 /** Checks of the service's own work: keys, connections, jobs, writes. The session must act as the service would. */
-export async function checkWork(look: Look, keys: readonly EncryptionKey[]): Promise<Finding[]> {
+export async function checkWork(look: ReadOnlySession, keys: readonly EncryptionKey[]): Promise<Finding[]> {
   const [tables] = await look.rows<{ exist: boolean }>(
     "SELECT to_regclass('public.crm_stop') IS NOT NULL AND to_regclass('graphile_worker._private_jobs') IS NOT NULL AS exist",
   );
@@ -254,7 +254,7 @@ export async function checkWork(look: Look, keys: readonly EncryptionKey[]): Pro
 }
 
 /** The stop that holds, in words; null: none does. */
-export async function stopFinding(look: Look): Promise<Finding | null> {
+export async function stopFinding(look: ReadOnlySession): Promise<Finding | null> {
   const [table] = await look.rows<{ exists: boolean }>("SELECT to_regclass('public.crm_stop') IS NOT NULL AS exists");
   if (!table?.exists) return null;
   const [stop] = await look.rows<CrmStop>(PRESENT_STOP);
@@ -287,7 +287,7 @@ function opens(keyring: Keyring, { sealed, place }: Sealed): boolean {
   }
 }
 
-async function checkKeys(look: Look, keys: readonly EncryptionKey[]): Promise<Finding[]> {
+async function checkKeys(look: ReadOnlySession, keys: readonly EncryptionKey[]): Promise<Finding[]> {
   const keyring = new Keyring(keys);
   const found = await look.rows<Sealed>(SEALED);
   if (found.length === 0) return [ok("keys: no secret is stored yet")];
@@ -315,7 +315,7 @@ async function checkKeys(look: Look, keys: readonly EncryptionKey[]): Promise<Fi
   });
 }
 
-async function checkConnections(look: Look): Promise<Finding[]> {
+async function checkConnections(look: ReadOnlySession): Promise<Finding[]> {
   const found = await look.rows<{ state: string; trouble: string | null; count: number }>(
     `SELECT state, trouble_code AS trouble, count(*)::int AS count FROM connection
      WHERE state <> 'NOT_CONNECTED' GROUP BY 1, 2 ORDER BY 1, 2 NULLS FIRST`,
@@ -335,7 +335,7 @@ async function checkConnections(look: Look): Promise<Finding[]> {
   });
 }
 
-async function checkQueue(look: Look): Promise<Finding[]> {
+async function checkQueue(look: ReadOnlySession): Promise<Finding[]> {
   const found = await look.rows<{ jobs: string; state: keyof typeof ILL_JOBS }>(
     `SELECT 'queue: ' || count(*) || ' job(s) ' || task AS jobs, state FROM (
        SELECT task_identifier AS task, CASE
@@ -356,7 +356,7 @@ const ILL_JOBS = {
   GONE: (jobs: string) => fault(`${jobs} were given up`, "the log has their errors: find out why"),
 };
 
-async function checkWrites(look: Look): Promise<Finding> {
+async function checkWrites(look: ReadOnlySession): Promise<Finding> {
   const [found] = await look.rows<{ count: number }>(UNSETTLED);
   if (!found?.count) return ok("writes: none that is looked for is UNKNOWN for more than an hour");
   const todo =
@@ -365,7 +365,7 @@ async function checkWrites(look: Look): Promise<Finding> {
 }
 
 /** By what a lost receipt is known to be possible (decision 0030). Some hosted servers keep it to themselves. */
-function checkServer(look: Look): Promise<Finding[]> {
+function checkServer(look: ReadOnlySession): Promise<Finding[]> {
   const said = look.rows(PRESENT_SERVER);
   const what = "writes: the server does not say that it is another one, so after a failover a note could be sent twice";
   return said.then(
@@ -383,7 +383,7 @@ const NAMES = `SELECT s.crm_company_id::text AS id, min(c.company_name) AS name
   FROM synced_copy s JOIN connection c ON c.tenant_id = s.tenant_id AND c.copy_id = s.id
   WHERE s.crm_company_id = ANY ($1::bigint[]) GROUP BY 1`;
 
-async function checkBudgets(look: Look): Promise<Finding[]> {
+async function checkBudgets(look: ReadOnlySession): Promise<Finding[]> {
   const found = await look.rows<ShortCompany>(SHORT);
   if (found.length === 0) return [ok("tokens of the CRM: no company is short today")];
   const named = await look.rows<{ id: string; name: string | null }>(NAMES, [found.map(({ id }) => id)]);

@@ -341,7 +341,7 @@ function usersFact(heard: readonly Heard[]): Fact {
 }
 
 /** The report for people. */
-export function wordsOf({ calls, facts }: ProbeReport): string {
+export function reportInWords({ calls, facts }: ProbeReport): string {
   const spent = calls.reduce((sum, { price }) => sum + price, 0);
   const inWords = (seen: Fact["seen"]) =>
     Object.entries(seen)

@@ -65,7 +65,7 @@ export function traced<T>(name: string, attributes: Attributes, work: () => Prom
 }
 
 /** @param late called where the work has not ended in time; it is waited for all the same */
-export function told<T>(work: Promise<T>, withinMs: number, late: () => void): Promise<T> {
+export function tellWhenLate<T>(work: Promise<T>, withinMs: number, late: () => void): Promise<T> {
   const timer = setTimeout(late, withinMs);
   return work.finally(() => clearTimeout(timer));
 }

@@ -21,7 +21,7 @@ import type { Loaders } from "./loaders";
 import { type ReadParts, type SharedReads, TenantReads } from "./tenant-reads";
 
 /** The services that resolvers call. */
-export interface Services extends ReadParts {
+export interface ResolverServices extends ReadParts {
   budget: Budget;
   connecting: Connecting;
   crmStops: CrmStops;
@@ -40,7 +40,7 @@ export interface Services extends ReadParts {
 /** One operation of one proven actor. */
 export interface OperationContext<Who extends Viewer = Actor> {
   readonly actor: Who;
-  readonly services: Services;
+  readonly services: ResolverServices;
   scope: TenantScope;
   /** Aborted, it calls off what the operation asks of the database. */
   readonly deadline: AbortController;
@@ -82,7 +82,7 @@ const TOLD_ID = /^(\d{1,15}:|[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$)/;
 /** @param shared what the subscriptions of a process share; null: this operation reads for itself */
 export function createOperationContext<Who extends Viewer>(
   actor: Who,
-  services: Services,
+  services: ResolverServices,
   shared: SharedReads | null = null,
 ): OperationContext<Who> {
   const { tenantId } = actor;

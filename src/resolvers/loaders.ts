@@ -1,7 +1,7 @@
 import DataLoader from "dataloader";
 import { readFields, type ShownField } from "../briefing/fields";
-import { type Asked, type Entry, readChanges } from "../briefing/journal";
-import { readAttendees, readMatches, readMeetings, readPreviousMeetings } from "../briefing/meeting-rows";
+import { type AskedEntries, type Entry, readChanges } from "../briefing/journal";
+import { meetingsById, readAttendees, readMatches, readPreviousMeetings } from "../briefing/meeting-rows";
 import type { ShownNotes } from "../briefing/notes";
 import type { Judged } from "../briefing/quiet/facts";
 import { readKeptFacts } from "../briefing/quiet/read-quiet";
@@ -28,7 +28,7 @@ import {
   readUnreadDealsOf,
   readUsersByEmail,
 } from "../briefing/records";
-import { type Contact, readContacts, readNextActivities } from "../briefing/timeline";
+import { type ContactRow, readContacts, readNextActivities } from "../briefing/timeline";
 import { type CopyState, readCopyState } from "../connections/completeness";
 import type { CopyScope, TenantScope } from "../database/database";
 import type { Id, Ids } from "../database/rows";
@@ -93,7 +93,7 @@ export class Loaders {
     return oneOf(judged, ({ facts }) => facts.dealId);
   }, null);
 
-  readonly changes = new DataLoader<Asked, Entry[], string>(
+  readonly changes = new DataLoader<AskedEntries, Entry[], string>(
     async (asked) => {
       const copy = await this.copy();
       const found = copy ? await readChanges(copy, asked) : [];
@@ -130,7 +130,7 @@ export class Loaders {
   readonly notesOfOrganization = this.#notesOf("ORGANIZATION");
   readonly nextActivity = this.#lists((copy, ids) => readNextActivities(copy, ids, this.now()));
 
-  readonly meeting = this.#ofTenant(readMeetings, (rows) => oneOf(rows, ({ id }) => id));
+  readonly meeting = this.#ofTenant(meetingsById, (rows) => oneOf(rows, ({ id }) => id));
   readonly previousMeeting = this.#ofCopy<string, MeetingRow | null>(
     async (copy, ids) => oneOf(await readPreviousMeetings(copy, ids, this.now()), ({ parent_id }) => parent_id),
     null,
@@ -138,7 +138,7 @@ export class Loaders {
   readonly attendees = this.#ofTenant(readAttendees, (rows) => allOf(rows, ({ meetingId }) => meetingId));
   readonly candidates = this.#listsBy(readCandidates, ({ meetingId }) => meetingId);
   readonly match = this.#ofTenant(readMatches, (rows) => oneOf(rows, ({ meetingId }) => meetingId));
-  readonly contactsAround = this.#lists<Contact & { parent_id: string }, string>((copy, ids, first) =>
+  readonly contactsAround = this.#lists<ContactRow & { parent_id: string }, string>((copy, ids, first) =>
     readContacts(copy, ids, first, this.now()),
   );
   readonly matchedIds = this.#listsBy(readMatchedIds, ({ meetingId }) => meetingId);

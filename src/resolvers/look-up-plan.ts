@@ -24,14 +24,14 @@ import type { Loaders } from "./loaders";
  */
 
 /** A look-up that is to come: what is known of it before any row is there. */
-export interface Step {
+export interface PlanStep {
   lookUp: keyof LookUps;
   first: number;
   by: Property[];
 }
 /** Where a read begins that is asked for otherwise. */
 type Begin = "begin";
-export type Source = Step | Begin;
+export type Source = PlanStep | Begin;
 
 /** A property of rows that are to come. */
 export interface Property {
@@ -68,15 +68,15 @@ export const LooksUp = <Row, Args = object>(says: Says<Row, Args>) => Extensions
 export const MOST_STEPS = 60;
 /** Plans of a field that are remembered, one for each set of page sizes and switches that it comes with. */
 const MOST_PLANS = 20;
-const plans = new WeakMap<FieldNode, { of: OperationDefinitionNode; known: Map<string, readonly Step[]> }>();
+const plans = new WeakMap<FieldNode, { of: OperationDefinitionNode; known: Map<string, readonly PlanStep[]> }>();
 
 /** The look-ups of the fields within one, each behind those whose rows name its ids. */
-export function planOf(info: GraphQLResolveInfo): readonly Step[] {
+export function planOf(info: GraphQLResolveInfo): readonly PlanStep[] {
   const [field] = info.fieldNodes;
   if (!field) return [];
   // A fragment that two operations spread has the same node in both, beside other ones.
   const before = plans.get(field);
-  const { known } = before?.of === info.operation ? before : { known: new Map<string, readonly Step[]>() };
+  const { known } = before?.of === info.operation ? before : { known: new Map<string, readonly PlanStep[]>() };
   const key = Object.entries(info.variableValues)
     .filter(([, value]) => typeof value === "number" || typeof value === "boolean")
     .join();
@@ -87,7 +87,7 @@ export function planOf(info: GraphQLResolveInfo): readonly Step[] {
 }
 
 /** What does not fit is said by the field itself, when its turn comes. */
-function stepsOf(info: GraphQLResolveInfo): readonly Step[] {
+function stepsOf(info: GraphQLResolveInfo): readonly PlanStep[] {
   try {
     return new Plan(info).steps;
   } catch {
@@ -96,7 +96,7 @@ function stepsOf(info: GraphQLResolveInfo): readonly Step[] {
 }
 
 class Plan {
-  readonly #steps: Step[] = [];
+  readonly #steps: PlanStep[] = [];
   /** What is followed already, and from where: a fragment may be spread often. */
   readonly #followed = new Map<SelectionSetNode, Set<Source>>();
   readonly #reads = new Proxy(
@@ -111,9 +111,9 @@ class Plan {
     for (const { selectionSet } of info.fieldNodes) this.#follow(selectionSet, getNamedType(info.returnType), "begin");
   }
 
-  get steps(): readonly Step[] {
-    const ordered = new Set<Step>();
-    const place = (step: Step) => {
+  get steps(): readonly PlanStep[] {
+    const ordered = new Set<PlanStep>();
+    const place = (step: PlanStep) => {
       // Ways to it may be many.
       if (ordered.has(step)) return;
       for (const { of } of step.by) if (of !== "begin") place(of);
@@ -158,7 +158,7 @@ class Plan {
   }
 
   /** What is looked up alike is looked up once, unless one of them is found by the other. */
-  #stepOf(lookUp: keyof LookUps, by: Property | undefined, first: number): Step {
+  #stepOf(lookUp: keyof LookUps, by: Property | undefined, first: number): PlanStep {
     const alike = this.#steps.find(
       (step) => step.lookUp === lookUp && step.first === first && !(by && hangsOn(by.of, step)),
     );
@@ -169,7 +169,7 @@ class Plan {
   }
 }
 
-function hangsOn(source: Source, step: Step): boolean {
+function hangsOn(source: Source, step: PlanStep): boolean {
   // A set grows while it is gone through.
   const above = new Set<Source>([source]);
   for (const one of above) {

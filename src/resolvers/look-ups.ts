@@ -6,7 +6,7 @@ import { type Id, type Ids, NamedIds, type Read } from "../database/rows";
 import type { OperationContext } from "./context";
 import { crmIdIn, type NodeType } from "./inputs";
 import type { Loaders } from "./loaders";
-import { MOST_STEPS, planOf, type Source, type Step } from "./look-up-plan";
+import { MOST_STEPS, type PlanStep, planOf, type Source } from "./look-up-plan";
 
 /** What is read says the value of each id. */
 type Finding<I extends Id, Value> = (id: I) => Value;
@@ -107,7 +107,7 @@ interface Ahead {
 const stepsTaken = new WeakMap<Loaders, number>();
 
 /** The plan of a field, as far as its operation may still read ahead. */
-function takePlan(info: GraphQLResolveInfo, loaders: Loaders): readonly Step[] {
+function takePlan(info: GraphQLResolveInfo, loaders: Loaders): readonly PlanStep[] {
   const taken = stepsTaken.get(loaders) ?? 0;
   if (taken >= MOST_STEPS) return [];
   const plan = planOf(info);
@@ -117,7 +117,13 @@ function takePlan(info: GraphQLResolveInfo, loaders: Loaders): readonly Step[] {
 }
 
 /** Reads what a plan looks up, in the statement of the read that it begins with. */
-function readAhead(plan: readonly Step[], begin: Read, copy: CopyScope, loaders: Loaders, meetingId?: string): void {
+function readAhead(
+  plan: readonly PlanStep[],
+  begin: Read,
+  copy: CopyScope,
+  loaders: Loaders,
+  meetingId?: string,
+): void {
   const reads = new Map<Source, Read>([["begin", begin]]);
   for (const step of plan) {
     const by = step.by.flatMap(({ of, name }) => {

@@ -25,12 +25,12 @@ import {
 import { FIELD, NOTE } from "../writeback/receipts";
 import type { AskedTarget } from "../writeback/targets";
 import {
+  type AnyWriteRow,
   NEWEST_WRITE,
   type OfCompany,
   readReceipts,
   readWrite,
   readWrites,
-  type WrittenRow,
 } from "../writeback/write-history";
 import type { EventContext, OperationContext } from "./context";
 import { decodeId, Input, presentRefusal, refuseInvalidInput, relayPage, uuidIn } from "./inputs";
@@ -146,7 +146,7 @@ export class NoteWriteResolver extends receiptResolver(() => NoteWrite) {
         ({ row }) => row.requestedBy,
       ),
   })
-  writeSettled(@Root() written: WrittenRow): object {
+  writeSettled(@Root() written: AnyWriteRow): object {
     return shownWrite(written);
   }
 }
@@ -185,4 +185,4 @@ export class FieldWriteResolver extends receiptResolver(() => FieldWrite) {
   }
 }
 
-const shownWrite = ({ kind, row }: WrittenRow) => asNode(kind === "NOTE" ? "NoteWrite" : "FieldWrite", row);
+const shownWrite = ({ kind, row }: AnyWriteRow) => asNode(kind === "NOTE" ? "NoteWrite" : "FieldWrite", row);

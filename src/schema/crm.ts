@@ -159,7 +159,7 @@ export class CrmFieldValue {
   })
   text!: string | null;
 
-  @Field(() => [String], { description: "Options of its value that the field does not have, as the CRM's list of fields was last read." })
+  @Field(() => [String], { description: "Options of its value that the CRM's list, as last read, does not have." })
   missingOptionIds!: string[];
 }
 

@@ -15,14 +15,14 @@ import { messageOf } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { inWork } from "../platform/work";
-import { createOperationContext, type OperationContext, type Services } from "../resolvers/context";
+import { createOperationContext, type OperationContext, type ResolverServices } from "../resolvers/context";
 import { HEADERS_WAIT_MS, LATE_LOOK_MS, REQUEST_WAIT_MS, STILL_MS } from "./bounds";
 import { ClientAddresses, Crowds } from "./crowds";
 import type { Sent } from "./documents";
 import { type ErrorCode, errorOf, refuseOtherMethods } from "./errors";
 import { COST_HEADER } from "./limits";
 import { type Answer, Operations } from "./operations";
-import { addFront, type FrontParts, Page } from "./pages";
+import { addFront, type FrontParts, ProductPage } from "./pages";
 import { addHealth, addUninstalls, Draining, listen, type UninstallRoute } from "./serving";
 import { addSocketServer } from "./socket-server";
 
@@ -39,7 +39,7 @@ const CORS = {
 };
 
 export interface HttpServerParts extends FrontParts {
-  services: Services;
+  services: ResolverServices;
   verifyActor: ActorVerifier;
   /** Throws while the service cannot serve. */
   checkReady(): Promise<void>;
@@ -60,7 +60,7 @@ export interface HttpServer {
 
 /** GraphQL at `/graphql` (POST with JSON, and WebSocket), `/healthz` for "the process lives" and `/readyz` for "it can serve". */
 export async function createHttpServer(parts: HttpServerParts): Promise<HttpServer> {
-  const page = parts.page && new Page(parts.page);
+  const page = parts.page && new ProductPage(parts.page);
   const fastify = Fastify({
     bodyLimit: MAX_BODY_BYTES,
     requestTimeout: REQUEST_WAIT_MS,

@@ -44,7 +44,7 @@ const PLACES = {
 export async function addFront(
   fastify: FastifyInstance,
   parts: Omit<FrontParts, "page">,
-  page: Page | null,
+  page: ProductPage | null,
 ): Promise<void> {
   const { "/schema.graphql": schema, "/graphiql": explorer, ...places } = PLACES;
   const shown: Record<string, string> = places;
@@ -84,7 +84,7 @@ async function addExplorer(fastify: FastifyInstance, directory: string): Promise
  * The product's page, which is a client of the public API and nothing else. What it may load, and to whom it may
  * speak, is in the headers of its document.
  */
-export class Page {
+export class ProductPage {
   readonly #document: string;
   readonly #headers: Record<string, string>;
 

@@ -11,7 +11,7 @@ import { SECOND_MS } from "../platform/clock";
 import { codeOf, messageOf, ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
-import { readFreshness } from "../sync/schedule-rows";
+import { readFreshnessOfAll } from "../sync/schedule-rows";
 import { countUnsettled } from "../writeback/look-ups";
 import { FINISH_MS, HEADERS_WAIT_MS, LEAVE_MS, LISTEN_BACKLOG } from "./bounds";
 import type { Crowds } from "./crowds";
@@ -207,7 +207,7 @@ async function setStored({ stored }: Metrics, database: Database): Promise<void>
   tell(stored.crmCompaniesShort, budgets?.short);
   tell(stored.crmTokensLimit, budgets?.limit);
   tell(stored.crmTokensRemaining, budgets?.remaining);
-  const freshness = await readFreshness(database).catch(() => null);
+  const freshness = await readFreshnessOfAll(database).catch(() => null);
   tell(stored.oldestWatermarkSeconds, freshness?.oldestSeconds);
   tell(stored.firstListsSeconds, freshness?.firstSeconds);
   tell(stored.writesUnsettled, await countUnsettled(database).catch(() => null));

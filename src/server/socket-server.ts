@@ -8,7 +8,7 @@ import { KeysUnavailableError } from "../auth/key-set";
 import { heldUpOf } from "../database/errors";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
-import { createOperationContext, type Services } from "../resolvers/context";
+import { createOperationContext, type ResolverServices } from "../resolvers/context";
 import { SharedReads } from "../resolvers/tenant-reads";
 import { BoundedSocket, Seats } from "./bounded-socket";
 import {
@@ -37,7 +37,7 @@ const FRAME_LIMITS = {
 
 export interface SocketServerParts {
   schema: GraphQLSchema;
-  services: Services;
+  services: ResolverServices;
   verifyActor: ActorVerifier;
   /** Origins from which a browser may open a socket, besides the service's own. */
   allowedOrigins: readonly string[];

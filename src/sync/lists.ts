@@ -1,6 +1,6 @@
 import { type KnownFields, noteUnknownFields, readKnownFields } from "../connections/field-lists";
 import type { KeepOut, KeptOut } from "../connections/keep-out";
-import type { CrmApi, CrmPage, PageRequest } from "../crm/api";
+import type { CrmApi, CrmPage, CrmPageRequest } from "../crm/api";
 import type { CrmEntity } from "../crm/parsing/fields";
 import type * as crm from "../crm/parsing/records";
 import { type CopyScope } from "../database/database";
@@ -35,7 +35,7 @@ export interface Judging {
 
 /** How a list of the CRM is read, and where its records go. */
 export interface List<T extends { id: number } = { id: number }> {
-  read(api: CrmApi, request: PageRequest): Promise<CrmPage<T>>;
+  read(api: CrmApi, request: CrmPageRequest): Promise<CrmPage<T>>;
   /** A page made ready to be written. @param unread how many records of the page could not be read */
   ready(records: readonly T[], unread: number): write.Write;
   /** Its records without what names persons who are kept out. */

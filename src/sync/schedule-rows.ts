@@ -200,7 +200,7 @@ export interface Freshness {
  * Of all working connections. A slow list counts as so much younger as it waits. Who authorizes again begins anew: what
  * is old in such a copy is no fault of the sync, nor is what a company's closed account keeps from it, or a missing right a list.
  */
-export async function readFreshness(database: Database): Promise<Freshness | null> {
+export async function readFreshnessOfAll(database: Database): Promise<Freshness | null> {
   const [freshness] = await database.acrossTenants<Freshness>(
     `SELECT extract(epoch FROM now() - min(l.watermark + CASE WHEN l.resource = ANY ($2) THEN $3 ELSE 0 END * interval '1 ms')
          FILTER (WHERE c.next_sync_at IS NOT NULL))::float8 AS "oldestSeconds",

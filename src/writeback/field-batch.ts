@@ -10,12 +10,12 @@ import { isApplied, readValue } from "./field-values";
 import { certainFailureOf, inSight, NOT_APPLIED, type WriteFailure, type WriteOutcome } from "./outcomes";
 import {
   type AskedTarget,
-  type ChoiceRefusal,
   holdTargets,
   type MeetingTargets,
   type Target,
   type TargetsRefusal,
   targetOf,
+  type UncertainRefusal,
 } from "./targets";
 
 interface AskedField {
@@ -55,13 +55,13 @@ export interface FieldsPlan {
   fields: readonly PlannedField[];
 }
 
-export type PlanRefusal = ChoiceRefusal | "FIELD_NOT_MAPPED" | "INVALID_INPUT";
+export type PlanRefusal = UncertainRefusal | "FIELD_NOT_MAPPED" | "INVALID_INPUT";
 
 /** Why the CRM's list of an entity's fields could not be read. */
 export type UnreadLists = ReadonlyMap<MatchedEntity, WriteFailure>;
 
 /** The plan, in the transaction that makes its receipts. */
-export async function planOf(
+export async function planOfFields(
   scope: TenantScope,
   { meeting, values }: AskedFields,
   now: Date,

@@ -14,7 +14,7 @@ import {
   type FieldsPlan,
   notSent,
   type PlanRefusal,
-  planOf,
+  planOfFields,
   type ReceiptedField,
   type RecordBatch,
   type RecordReport,
@@ -35,7 +35,7 @@ import {
 import { FIELD, makeReceipts } from "./receipts";
 import { copyFields, type TargetsRefusal } from "./targets";
 import {
-  type Begun,
+  type BegunWrite,
   bring,
   callsToWrite,
   hashOf,
@@ -79,11 +79,11 @@ export class FieldWrites {
     actor: Actor,
     asked: AskedFields,
     intent: Intent,
-  ): Promise<Outcome<Begun<FieldWriteRow>, TargetsRefusal | PlanRefusal>> {
+  ): Promise<Outcome<BegunWrite<FieldWriteRow>, TargetsRefusal | PlanRefusal>> {
     const { database, mappings } = this.parts;
     const inDoubt = new Set<MatchedEntity>();
     const begun = await database.tenant(actor.tenantId).transaction(async (scope) => {
-      const planned = await planOf(scope, asked, this.parts.clock());
+      const planned = await planOfFields(scope, asked, this.parts.clock());
       if (!planned.ok) return planned;
       for (const field of planned.value.fields) if (field.inDoubt) inDoubt.add(field.target.entity);
       return inDoubt.size > 0 ? null : accepted(await this.#makeReceipts(scope, actor, intent, planned.value));
@@ -95,7 +95,7 @@ export class FieldWrites {
       if (!list.ok) unread.set(entity, notLookedAt(list));
     }
     return database.tenant(actor.tenantId).transaction(async (scope) => {
-      const planned = await planOf(scope, asked, this.parts.clock(), unread);
+      const planned = await planOfFields(scope, asked, this.parts.clock(), unread);
       return planned.ok ? accepted(await this.#makeReceipts(scope, actor, intent, planned.value)) : planned;
     });
   }
@@ -106,7 +106,7 @@ export class FieldWrites {
     { userId }: Actor,
     intent: Intent,
     { held, fields }: FieldsPlan,
-  ): Promise<Begun<FieldWriteRow>> {
+  ): Promise<BegunWrite<FieldWriteRow>> {
     const shared = { held, ...intent, requestedBy: userId, requestedAt: this.parts.clock() };
     const each = fields.map(({ target, failure, key, value }, position) => ({
       target,

@@ -49,7 +49,7 @@ export interface LookedUp<Row> {
 type Lost = Omit<WriteRef, "lookUps">;
 
 /** Reads the CRM, and never sends. null: what it shows is no proof. */
-export type LookUp<Row> = (lookedUp: LookedUp<Row>) => Promise<Found | null>;
+export type FindOutcome<Row> = (lookedUp: LookedUp<Row>) => Promise<Found | null>;
 
 /** Finds out what became of writes whose answer was lost (decision 0030), by reading the CRM and never by sending again. */
 export class LookUps<Row extends WriteReceipt> {
@@ -59,7 +59,7 @@ export class LookUps<Row extends WriteReceipt> {
   constructor(
     private readonly kind: WriteKind<Row>,
     private readonly parts: WritebackParts,
-    private readonly look: LookUp<Row>,
+    private readonly look: FindOutcome<Row>,
   ) {}
 
   /** Sends whose process is gone become UNKNOWN, and look-ups whose job is gone get another. */

@@ -19,9 +19,9 @@ import { inSlice } from "../platform/work";
 import { type LookedUp, LookUps } from "./look-ups";
 import { certainFailureOf, type Found, inSight, verdictOf, type WriteFailure } from "./outcomes";
 import { makeReceipts, NOTE } from "./receipts";
-import { type AskedTarget, type ChoiceRefusal, holdTargets, type TargetsRefusal, targetOf } from "./targets";
+import { type AskedTarget, holdTargets, type TargetsRefusal, targetOf, type UncertainRefusal } from "./targets";
 import {
-  type Begun,
+  type BegunWrite,
   callsToWrite,
   hashOf,
   type Intent,
@@ -42,7 +42,7 @@ export interface AskedNote {
   idempotencyKey: string;
 }
 
-export type WriteNoteRefusal = WritingRefusal | TargetsRefusal | ChoiceRefusal | ContentRefusal;
+export type WriteNoteRefusal = WritingRefusal | TargetsRefusal | UncertainRefusal | ContentRefusal;
 type ContentRefusal = "CONTENT_TOO_LONG" | "INVALID_INPUT";
 
 /** What is to be sent, and by what it is known again. */
@@ -107,7 +107,7 @@ export class NoteWrites {
     { tenantId, userId }: Actor,
     asked: AskedNote,
     { idempotencyKey, inputHash, references, html }: NoteIntent,
-  ): Promise<Outcome<Begun<NoteWriteRow>, TargetsRefusal | ChoiceRefusal>> {
+  ): Promise<Outcome<BegunWrite<NoteWriteRow>, TargetsRefusal | UncertainRefusal>> {
     return this.parts.database.tenant(tenantId).transaction(async (scope) => {
       const held = await holdTargets(scope, asked.meeting);
       if (!held.ok) return held;

@@ -39,7 +39,7 @@ export interface MeetingTargets extends TargetFacts {
 /** A record as a client names it; null where the id is none that this service gave for such a record. */
 export type AskedTarget = { entity: MatchedEntity; copyId: number; id: number } | null;
 
-export type ChoiceRefusal = "TARGET_NOT_MATCHED" | "NEEDS_CHOICE";
+export type UncertainRefusal = "TARGET_NOT_MATCHED" | "NEEDS_CHOICE";
 
 /**
  * Where a write goes (decision 0005): only where the match is certain, because it cannot be taken back.
@@ -50,7 +50,7 @@ export function targetOf(
   facts: TargetFacts,
   entity: MatchedEntity | null,
   named?: AskedTarget,
-): Outcome<Target, ChoiceRefusal> {
+): Outcome<Target, UncertainRefusal> {
   if (named !== undefined) return namedTarget(facts, entity, named);
   const of = (kind: MatchedEntity) => facts.certain.filter((target) => target.entity === kind);
   const isInQuestion = facts.hasDeals || facts.hasChoice;

@@ -40,18 +40,18 @@ export const NEWEST_WRITE: ListOrder = {
   ],
 };
 
-export type WrittenRow =
+export type AnyWriteRow =
   | { kind: "NOTE"; row: NoteWriteRow & OfCompany }
   | { kind: "FIELD"; row: FieldWriteRow & OfCompany };
 
-type Listed = { id: string; kind: WrittenRow["kind"] };
+type Listed = { id: string; kind: AnyWriteRow["kind"] };
 const LISTED = { id: "text", kind: "text", position: "json" } as const;
 
 /** SQL: so many of each as a page needs, which an index has sorted. */
 const receiptsOf =
   (narrowed: string) =>
   ({ beyond, orderBy, limit }: Step) => {
-    const of = (table: string, kind: WrittenRow["kind"]) =>
+    const of = (table: string, kind: AnyWriteRow["kind"]) =>
       `(SELECT t.tenant_id, t.id, t.requested_at, '${kind}' AS kind FROM ${table} t
         WHERE t.tenant_id = $1${narrowed}${beyond} ORDER BY ${orderBy} LIMIT ${limit})`;
     return `(${of("note_write", "NOTE")} UNION ALL ${of("field_write", "FIELD")}) t`;
@@ -74,7 +74,7 @@ export interface WritesFilter {
 }
 
 /** One note or field by its receipt's id. */
-export async function readWrite(scope: TenantScope, id: string): Promise<WrittenRow | null> {
+export async function readWrite(scope: TenantScope, id: string): Promise<AnyWriteRow | null> {
   const [[note], [field]] = await Promise.all([readReceipts(scope, NOTE, [id]), readReceipts(scope, FIELD, [id])]);
   if (note) return { kind: "NOTE", row: note };
   return field ? { kind: "FIELD", row: field } : null;
@@ -85,7 +85,7 @@ export async function readWrites(
   scope: TenantScope,
   filter: WritesFilter,
   page: PageRequest,
-): Promise<Page<WrittenRow>> {
+): Promise<Page<AnyWriteRow>> {
   const { meetingId, by, idempotencyKey } = filter;
   // No write has a key that cannot be kept, and PostgreSQL takes no text with a NUL.
   if (idempotencyKey !== null && faultOfKey(idempotencyKey) !== null) return { rows: [], hasMore: false };
@@ -104,9 +104,9 @@ export async function readWrites(
     readReceipts(scope, NOTE, idsOf("NOTE")),
     readReceipts(scope, FIELD, idsOf("FIELD")),
   ]);
-  const known = new Map<string, WrittenRow>([
-    ...notes.map((row): [string, WrittenRow] => [row.id, { kind: "NOTE", row }]),
-    ...fields.map((row): [string, WrittenRow] => [row.id, { kind: "FIELD", row }]),
+  const known = new Map<string, AnyWriteRow>([
+    ...notes.map((row): [string, AnyWriteRow] => [row.id, { kind: "NOTE", row }]),
+    ...fields.map((row): [string, AnyWriteRow] => [row.id, { kind: "FIELD", row }]),
   ]);
   const rows = found.rows.flatMap(({ id, position }) => {
     const write = known.get(id);

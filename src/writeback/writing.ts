@@ -109,7 +109,7 @@ export interface Intent {
 }
 
 /** The receipts of a write, and its sending where this caller has made them; null: another has, or nothing is to be sent. */
-export interface Begun<Row> {
+export interface BegunWrite<Row> {
   receipts: Row[];
   send: (() => Promise<Row[]>) | null;
 }
@@ -137,7 +137,7 @@ export class Writing<Row extends WriteReceipt> {
   async write<I extends Intent, Code extends string>(
     actor: Actor,
     read: () => Promise<Outcome<I, Code>>,
-    begin: (intent: I) => Promise<Outcome<Begun<Row>, Code>>,
+    begin: (intent: I) => Promise<Outcome<BegunWrite<Row>, Code>>,
   ): Promise<Outcome<Row[], Code | WritingRefusal>> {
     const asked = await read();
     const earlier = asked.ok ? await this.#find(actor.tenantId, asked.value.idempotencyKey) : [];

@@ -2,7 +2,7 @@ import { pino } from "pino";
 import { Database } from "../../src/database/database";
 import { enqueueJob, handlerOf, startJobRunner } from "../../src/database/jobs";
 import { MINUTE_MS } from "../../src/platform/clock";
-import { told } from "../../src/platform/work";
+import { tellWhenLate } from "../../src/platform/work";
 import { THING } from "../support/jobs";
 import { until } from "../support/stories";
 import { useDatabase } from "../support/world";
@@ -81,8 +81,8 @@ test("a job that does not end is told, by its tenant, while its process lives", 
 test("work that has ended is not told later", async () => {
   jest.useFakeTimers();
   const late: string[] = [];
-  await told(Promise.resolve(), MINUTE_MS, () => late.push("quick"));
-  void told(new Promise(() => undefined), MINUTE_MS, () => late.push("endless"));
+  await tellWhenLate(Promise.resolve(), MINUTE_MS, () => late.push("quick"));
+  void tellWhenLate(new Promise(() => undefined), MINUTE_MS, () => late.push("endless"));
   jest.advanceTimersByTime(MINUTE_MS);
   jest.useRealTimers();
   expect(late).toEqual(["endless"]);

@@ -1,5 +1,5 @@
 import type { Fault } from "../../simulator";
-import { CrmApi, type PageRequest } from "../../src/crm/api";
+import { CrmApi, type CrmPageRequest } from "../../src/crm/api";
 import { CrmHttp } from "../../src/crm/http";
 import { CrmOAuth } from "../../src/crm/oauth";
 import type { CrmNote } from "../../src/crm/parsing/records";
@@ -142,7 +142,7 @@ describe("what a user's request walks through", () => {
     for (let count = 0; count < 520; count += 1) world.simulator.control.add("note", { deal_id: dealId });
     const walk = async () => {
       const found: CrmNote[] = [];
-      let cursor: PageRequest["cursor"] = null;
+      let cursor: CrmPageRequest["cursor"] = null;
       do {
         const page: Awaited<ReturnType<CrmApi["notesOf"]>> = await api.notesOf(
           { entity: "DEAL", id: dealId },

@@ -44,6 +44,15 @@ test("nothing is left unfinished or silenced", () => {
   expect(offenders).toEqual([]);
 });
 
+test("one word for one thing: no two modules export the same name, but the public schema's forms of it", () => {
+  const exported = /^export (?:async |abstract )*(?:const|function\*?|interface|type|class|enum) (\w+)/gm;
+  const names = files.flatMap((file) =>
+    /^src\/(?!schema\/).*\.ts$/.test(file) ? [...read(file).matchAll(exported)].map(([, name]) => name) : [],
+  );
+  expect(names.length).toBeGreaterThan(1_000);
+  expect(names.filter((name, place) => names.indexOf(name) < place)).toEqual([]);
+});
+
 test("tests mock no module", () => {
   const mocks = /jest\.(mock|doMock|unstable_mockModule|spyOn)\(/;
   const offenders = sources.filter((file) => file.startsWith("test/") && mocks.test(read(file)));

@@ -3,7 +3,7 @@ import { reachOf } from "../../src/database/cluster";
 import { createDataSource } from "../../src/database/data-source";
 import { Database } from "../../src/database/database";
 import { JointReads } from "../../src/database/joint-reads";
-import { layoutOf, NamedIds, type Read } from "../../src/database/rows";
+import { NamedIds, type Read, rowLayoutOf } from "../../src/database/rows";
 import { entities } from "../../src/entities";
 import { workers } from "../support/database";
 import { useDatabase } from "../support/world";
@@ -35,7 +35,7 @@ beforeAll(async () => {
 });
 
 const USERS = "SELECT crm_id AS id, name FROM crm_user WHERE tenant_id = $1 AND copy_id = $2 AND crm_id = ANY ($3)";
-const layout = layoutOf({ id: "number", name: "text" });
+const layout = rowLayoutOf({ id: "number", name: "text" });
 const users = (tenant: string, copyId: number, of: unknown = [1]) => ({
   sql: USERS,
   parameters: [idOf(tenant), copyId, of],

@@ -1,7 +1,7 @@
 import { readCopyFacts } from "../../src/briefing/copy-facts";
 import { readFields } from "../../src/briefing/fields";
 import { findBereft } from "../../src/briefing/match-meeting";
-import { readMeetings, readPreviousMeetings } from "../../src/briefing/meeting-rows";
+import { meetingsById, readPreviousMeetings } from "../../src/briefing/meeting-rows";
 import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
 import {
   readDealLinks,
@@ -86,7 +86,7 @@ onOneServer.each<[what: string, count: number, most: number, read: (copy: CopySc
         Array.from({ length: 20 }, (_, index) => index + 1),
       ),
   ],
-  ["a meeting", 1, 25, (copy) => readMeetings(copy, [meetingId])],
+  ["a meeting", 1, 25, (copy) => meetingsById(copy, [meetingId])],
   [
     "the meeting before another one of the same deal",
     1,

@@ -6,7 +6,7 @@ import { reachOf } from "../../src/database/cluster";
 import { createDataSource } from "../../src/database/data-source";
 import { Database } from "../../src/database/database";
 import { entities } from "../../src/entities";
-import { createOperationContext, type Services } from "../../src/resolvers/context";
+import { createOperationContext, type ResolverServices } from "../../src/resolvers/context";
 import { buildGraphQLSchema } from "../../src/resolvers/graphql-schema";
 import type { Service } from "../support/service";
 import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
@@ -130,7 +130,7 @@ async function signalsOf(
     return db.tenant(id, signal);
   };
   // What a query's reads take of the services; the rest it never meets.
-  const services = { database: { tenant }, lastCopies, clock: () => new Date() } as unknown as Services;
+  const services = { database: { tenant }, lastCopies, clock: () => new Date() } as unknown as ResolverServices;
   const actor = { tenantId, tenant: "globex", userId: "mia", role: "admin", plan: "sales" } as Actor;
   const contextValue = createOperationContext(actor, services);
   const result = await execute({ schema: buildGraphQLSchema(), document: parse(text), contextValue });

@@ -1,5 +1,5 @@
 import { dealOrder, readDeals, summarizeDeals } from "../../src/briefing/lists/deal-list";
-import type { CopyFacts, DealFacts, QuietSignal } from "../../src/briefing/quiet/facts";
+import type { ConnectionFacts, DealFacts, QuietSignal } from "../../src/briefing/quiet/facts";
 import { judge } from "../../src/briefing/quiet/judge";
 import { readKeptFacts, readQuietFacts } from "../../src/briefing/quiet/read-quiet";
 import { judgeByPresentRules } from "../../src/briefing/quiet/rejudging";
@@ -47,7 +47,7 @@ function stored({ facts, ours }: Case, index: number): Case {
   };
 }
 
-async function store(copy: CopyFacts, cases: readonly Case[]) {
+async function store(copy: ConnectionFacts, cases: readonly Case[]) {
   const copyId = ++copies;
   const tenantId = await database.tenantId(`tenant-${copyId}`);
   const rows = new QuietRows(tenantId, copyId, copy);

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import { judgeChanged, judgeDeals } from "../../src/briefing/quiet/stored-silence";
 import { type Mails, readMails } from "../../src/briefing/records";
-import { type Contact, readContacts, timelineOf } from "../../src/briefing/timeline";
+import { type ContactRow, readContacts, timelineOf } from "../../src/briefing/timeline";
 import { KNOWN_PARTICIPANTS } from "../../src/connections/journal";
 import { activityRecord, dealRecord, personRecord } from "../../src/crm/parsing/records";
 import { APPLICATION_ROLE } from "../../src/database/application-role";
@@ -255,7 +255,7 @@ test.each<[string, string[], string[]]>([
   ["the first mail to one of its deal's people", [wroteTo(11)], ["OUTGOING_MAIL"]],
 ])("a timeline has %s, and is read by keys however little is known of the tables", async (_has, more, added) => {
   const now = new Date(NOW);
-  let [contacts, mails, deals]: [Contact[], Mails[], FirstMail[]] = [[], [], []];
+  let [contacts, mails, deals]: [ContactRow[], Mails[], FirstMail[]] = [[], [], []];
   const read = await readBy(
     async (copy) => {
       contacts = await readContacts(copy, [MEETING_10], 20, now);
@@ -298,7 +298,7 @@ test.each<[string, string[], string[]]>([
   ],
   ["none while its match is of no copy", ["UPDATE meeting_match SET copy_id = NULL"], []],
 ])("the contacts around a meeting are %s", async (_which, changes, expected) => {
-  let contacts: Contact[] = [];
+  let contacts: ContactRow[] = [];
   await readBy(
     async (copy) => {
       contacts = await readContacts(copy, [MEETING_10], 3, new Date(NOW));
@@ -319,7 +319,7 @@ const SAME = [
 // Seen red with the deals and persons of each meeting gone through by themselves: 80 activities.
 test("what hangs on a deal and on a person is read once, around however many meetings with them", async () => {
   const ids = Array.from({ length: RECURRING }, (_, index) => meetingOf(String(index + 1)));
-  let contacts: Contact[] = [];
+  let contacts: ContactRow[] = [];
   const read = await readBy(
     async (copy) => {
       contacts = await readContacts(copy, ids, 3, new Date(NOW));
@@ -338,7 +338,7 @@ const NOTES = `INSERT INTO note (tenant_id, copy_id, crm_id, content, deal_id, a
 
 // Seen red without an order: 2,001 notes.
 test("of thousands of notes on a deal only the latest are opened, until enough are not ours", async () => {
-  let contacts: Contact[] = [];
+  let contacts: ContactRow[] = [];
   const read = await readBy(
     async (copy) => {
       contacts = await readContacts(copy, [MEETING_10], 3, new Date(NOW));
@@ -353,7 +353,7 @@ test("of thousands of notes on a deal only the latest are opened, until enough a
 
 // Seen red with the buyers of all of them looked for: 1,922 attendees.
 test("of thousands of meetings about a deal only the attendees of the latest are looked at", async () => {
-  let contacts: Contact[] = [];
+  let contacts: ContactRow[] = [];
   const read = await readBy(
     async (copy) => {
       contacts = await readContacts(copy, [MEETING_10], 3, new Date(NOW));

@@ -1,8 +1,8 @@
 import {
+  type ConnectionFacts,
   type Contact,
-  type CopyFacts,
   type DealFacts,
-  type MeetingFact,
+  type DealMeeting,
   type PlannedFact,
   standardRules,
 } from "../../src/briefing/quiet/facts";
@@ -48,7 +48,7 @@ const contact: fc.Arbitrary<Contact> = fc
       withPerson: isActivity ? named : found.kind !== "NOTE",
     };
   });
-const meeting: fc.Arbitrary<MeetingFact> = fc
+const meeting: fc.Arbitrary<DealMeeting> = fc
   .record({
     meetingId: fc.uuid(),
     startsAt: around(-45, 45),
@@ -92,7 +92,7 @@ const ZONES = [
 ];
 
 /** @param zones of the calendar */
-export const copyFactsIn = (zones: readonly string[]): fc.Arbitrary<CopyFacts> =>
+export const copyFactsIn = (zones: readonly string[]): fc.Arbitrary<ConnectionFacts> =>
   fc
     .record({
       readAt: fc.oneof({ weight: 9, arbitrary: fc.integer({ min: NOW - DAY_MS, max: NOW }) }, past1),

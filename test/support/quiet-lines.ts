@@ -1,8 +1,8 @@
 import {
+  type ConnectionFacts,
   type ContactKind,
-  type CopyFacts,
   type DealFacts,
-  type MeetingFact,
+  type DealMeeting,
   type PlannedFact,
   type QuietRules,
   standardRules,
@@ -15,7 +15,7 @@ export const days = (count: number) => NOW - count * DAY_MS;
 export const MIDNIGHT = days(0.5);
 export const HOUR = 60 * MINUTE_MS;
 
-export const COPY: CopyFacts = {
+export const COPY: ConnectionFacts = {
   readAt: NOW - HOUR,
   asOf: NOW - HOUR,
   watchedSince: days(200),
@@ -59,7 +59,7 @@ export const done = (at: number, activityType = "email", withPerson = true) => (
 });
 export const note = (at: number) => contact("NOTE", at);
 export const planned = (dueAt: number, wholeDay = false): PlannedFact => ({ crmId: 9, dueAt, wholeDay });
-export const meeting = (startsAt: number, endsAt: number, withBuyer = true): MeetingFact => ({
+export const meeting = (startsAt: number, endsAt: number, withBuyer = true): DealMeeting => ({
   meetingId: "m",
   startsAt,
   endsAt,
@@ -68,7 +68,7 @@ export const meeting = (startsAt: number, endsAt: number, withBuyer = true): Mee
 
 export interface Line {
   deal?: Partial<DealFacts>;
-  copy?: Partial<CopyFacts>;
+  copy?: Partial<ConnectionFacts>;
 }
 export const rules = (changed: Partial<QuietRules>) => ({ rules: { ...standardRules("UTC"), ...changed } });
 export const judged = ({ deal, copy }: Line) => judge({ ...HEALTHY, ...deal }, { ...COPY, ...copy }, new Date(NOW));

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { CopyFacts, DealFacts } from "../../src/briefing/quiet/facts";
+import type { ConnectionFacts, DealFacts } from "../../src/briefing/quiet/facts";
 import { DAY_MS, MINUTE_MS } from "../../src/platform/clock";
 import type { TestDatabase } from "./database";
 
@@ -19,7 +19,7 @@ export class QuietRows {
   readonly #key: { tenant_id: number; copy_id: number };
   #lastId = 0;
 
-  constructor(tenant: number, copyId: number, copy: CopyFacts) {
+  constructor(tenant: number, copyId: number, copy: ConnectionFacts) {
     this.#key = { tenant_id: tenant, copy_id: copyId };
     this.#add("synced_copy", {
       tenant_id: tenant,

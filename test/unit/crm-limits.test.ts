@@ -2,7 +2,7 @@ import { inspect } from "node:util";
 import type { z } from "zod";
 import type { CrmAnswer } from "../../src/crm/http";
 import { fieldRecord } from "../../src/crm/parsing/fields";
-import { type Page, readCursorPage, readWholeList } from "../../src/crm/parsing/page";
+import { type Parsed, readCursorPage, readWholeList } from "../../src/crm/parsing/page";
 import * as record from "../../src/crm/parsing/records";
 import { MAX_CONTACT_VALUES, MAX_CUSTOM_FIELDS_BYTES, MAX_NOTE, MAX_TEXT } from "../../src/crm/parsing/values";
 import { normalizeAddress } from "../../src/platform/email-address";
@@ -20,7 +20,7 @@ const answerOf = (data: unknown, next_cursor: string | null = null): CrmAnswer =
   limit: { remaining: null, reset: null },
   day: { limit: null, remaining: null },
 });
-const read = <T>(schema: z.ZodType<T>, ...raw: object[]): Promise<Page<T>> => readCursorPage(answerOf(raw), schema);
+const read = <T>(schema: z.ZodType<T>, ...raw: object[]): Promise<Parsed<T>> => readCursorPage(answerOf(raw), schema);
 const LONG = "x".repeat(1_000_000);
 const longest = (value: unknown): number => {
   if (typeof value === "string") return value.length;

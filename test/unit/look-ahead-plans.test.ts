@@ -1,7 +1,7 @@
 import "reflect-metadata";
 import { execute, type GraphQLResolveInfo, type GraphQLSchema, getOperationAST, parse } from "graphql";
 import { buildGraphQLSchema } from "../../src/resolvers/graphql-schema";
-import { planOf, type Step } from "../../src/resolvers/look-up-plan";
+import { type PlanStep, planOf } from "../../src/resolvers/look-up-plan";
 import { refusalOfSize } from "../../src/server/limits";
 import { sizeOf } from "../../src/server/operation-size";
 
@@ -24,13 +24,13 @@ function ladder(levels: number, sizeAt: (level: number) => number): string {
 }
 
 /** What an allowed document looks up, and how often a fragment was followed for that. */
-async function planned(schema: GraphQLSchema, text: string): Promise<{ steps: readonly Step[]; followed: number }> {
+async function planned(schema: GraphQLSchema, text: string): Promise<{ steps: readonly PlanStep[]; followed: number }> {
   const document = parse(text);
   const operation = getOperationAST(document);
   const field = schema.getQueryType()?.getFields().organization;
   if (!operation || !field) throw new Error("no operation");
   expect(refusalOfSize(sizeOf(schema, document, operation, {}), 50_000)).toBeNull();
-  let [steps, followed]: [readonly Step[], number] = [[], 0];
+  let [steps, followed]: [readonly PlanStep[], number] = [[], 0];
   const counted = Object.create(schema, {
     getType: {
       value: (name: string) => {

@@ -1,4 +1,4 @@
-import type { CopyFacts, DealFacts, QuietSignal } from "../../src/briefing/quiet/facts";
+import type { ConnectionFacts, DealFacts, QuietSignal } from "../../src/briefing/quiet/facts";
 import { judge } from "../../src/briefing/quiet/judge";
 import { scheduleOf } from "../../src/briefing/quiet/verdict";
 import { DAY_MS, SECOND_MS } from "../../src/platform/clock";
@@ -95,7 +95,7 @@ test("nextChangeAt is the first instant at which time alone changes the verdict"
 });
 
 /** The syncs go on: what was fresh stays fresh. */
-const readingOn = (copy: CopyFacts, at: number): CopyFacts => ({ ...copy, readAt: at });
+const readingOn = (copy: ConnectionFacts, at: number): ConnectionFacts => ({ ...copy, readAt: at });
 
 test("the schedule says at each instant from its first on what the judge says then", () => {
   const instants = fc.array(fc.integer({ min: 0, max: 120 * DAY_MS }), { minLength: 8, maxLength: 8 });

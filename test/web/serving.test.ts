@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Fastify from "fastify";
-import { Page } from "../../src/server/pages";
+import { ProductPage } from "../../src/server/pages";
 import { useStarted } from "../support/world";
 import { startProduct } from "./support/product";
 import { state } from "./support/steps";
@@ -97,7 +97,7 @@ async function servePageOf(version: string) {
     writeFileSync(join(directory, "assets", file), `/* ${version} */`);
   writeFileSync(join(directory, "index.html"), `${version} /assets/index-${version}.js /assets/index-${version}.css`);
   const fastify = Fastify();
-  await new Page({ ...parts, directory }).serve(fastify);
+  await new ProductPage({ ...parts, directory }).serve(fastify);
   return { url: await fastify.listen({ host: "127.0.0.1", port: 0 }), stop: () => fastify.close() };
 }
 
@@ -157,5 +157,5 @@ test("a page asks the next process where one of another version does not underst
 
 test("a service that has no built page says how to build it", () => {
   const empty = mkdtempSync(join(tmpdir(), "no-page-"));
-  expect(() => new Page({ ...parts, directory: empty })).toThrow("npm run build");
+  expect(() => new ProductPage({ ...parts, directory: empty })).toThrow("npm run build");
 });

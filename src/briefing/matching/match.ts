@@ -76,8 +76,8 @@ const areOthers = ({ keptFor }: ChoiceFact, who: readonly Attending[]): boolean 
 
 /** Who is ours and who is ignored can be told without a CRM; of anybody else nothing is known, not even an absence. */
 export function matchUnconnected(meeting: MeetingFact): Match {
-  const attendees = matchAttendees(meeting, NOTHING).map((attendee) => pendingFor(attendee, NOT_CONNECTED));
-  const deal: Match["deal"] = { ...none(NOT_CONNECTED), status: "PENDING", mayChange: true };
+  const attendees = matchAttendees(meeting, NOTHING).map((attendee) => pendingFor(attendee, NOTHING_CONNECTED));
+  const deal: Match["deal"] = { ...none(NOTHING_CONNECTED), status: "PENDING", mayChange: true };
   return { attendees, deal, readable: [], dropsChoice: false, keptFor: [] };
 }
 
@@ -181,7 +181,7 @@ const withoutChoice = (match: DealMatch, choice: ChoiceFact): DealMatch => ({
  * While no CRM is connected, or its lists are read for the first time, nobody can say that something is not there: what
  * would be NONE is PENDING, and what is found may not be all of it.
  */
-export const NOT_CONNECTED = "No CRM is connected. The meeting is matched when one is.";
+export const NOTHING_CONNECTED = "No CRM is connected. The meeting is matched when one is.";
 
 const ALL_OF = new Intl.ListFormat("en-GB");
 const notReadYet = (lists: readonly MatchedList[]) => `The CRM's ${ALL_OF.format(lists).toLowerCase()} ${UNREAD}`;

@@ -1,6 +1,6 @@
 import { gathered, listOf, ms, rowsOf, rowsOfEach } from "../../database/rows";
 import { isOurNote } from "../notes";
-import type { Judging } from "./silence-rows";
+import type { JudgingSql } from "./silence-rows";
 import { MOST_AHEAD } from "./situation";
 
 /**
@@ -161,7 +161,8 @@ export const FOUND = foundOf(BY_INDEX);
 /** The same for kept plans. */
 export const FOUND_BY_DEAL = foundOf(BY_DEAL);
 /** Half of what a page of deals costs is to look the others up. */
-export const keptOf = ({ kept }: Judging) => listOf("s.deal_id", "s.of_others", `${kept} AND s.of_others IS NOT NULL`);
+export const keptOf = ({ kept }: JudgingSql) =>
+  listOf("s.deal_id", "s.of_others", `${kept} AND s.of_others IS NOT NULL`);
 
 /** The CRM's clock and ours may differ by so much. */
 const SKEW = "interval '1 minute'";

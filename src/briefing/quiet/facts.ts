@@ -48,7 +48,7 @@ export interface Contact {
 }
 
 /** A recorded meeting of the deal; held from its end on, and ahead until then. */
-export interface MeetingFact {
+export interface DealMeeting {
   meetingId: string;
   startsAt: number;
   /** Its start where no end was recorded. */
@@ -98,13 +98,13 @@ export interface DealFacts {
   /** All of them, or the latest and (from `addedAt` on) the earliest of each kind of each type with and without a person. In any order. */
   contacts: readonly Contact[];
   /** Those ahead, and the latest held one with a buyer. */
-  meetings: readonly MeetingFact[];
+  meetings: readonly DealMeeting[];
   /** Those ahead, and the earliest with and without a time. */
   planned: readonly PlannedFact[];
 }
 
 /** Facts of the connection that a judgement needs. */
-export interface CopyFacts {
+export interface ConnectionFacts {
   /** Up to when activities and persons are read, whichever is older; null before both were read to their end. */
   readAt: number | null;
   /** Up to when all is read that is judged by; null before all of it was. */
@@ -117,7 +117,7 @@ export interface CopyFacts {
 /** What a deal is judged by, and the instant of judging. */
 export interface Judged {
   facts: DealFacts;
-  copy: CopyFacts;
+  copy: ConnectionFacts;
   now: Date;
 }
 

@@ -1,20 +1,20 @@
 import { type Calendar, dayOf, daysBetween } from "../../platform/clock";
-import type { ContactKind, CopyFacts, DealFacts, Judged, QuietReasonCode, QuietSignal } from "./facts";
+import type { ConnectionFacts, ContactKind, DealFacts, Judged, QuietReasonCode, QuietSignal } from "./facts";
 import { type HeldReason, isStale, reasonsAt, staleFrom } from "./rules";
 import { momentOf, type Touch } from "./situation";
-import { scheduleOf, standingAt, verdictAt } from "./verdict";
+import { outlookAt, scheduleOf, verdictAt } from "./verdict";
 
 /**
  * Whether a deal has gone quiet, at an instant. Pure: the same facts at the same instant give the same answer, in
  * whatever order they come. The rules are in decision 0078.
  */
-export function judge(facts: DealFacts, copy: CopyFacts, at: Date): QuietSignal {
+export function judge(facts: DealFacts, copy: ConnectionFacts, at: Date): QuietSignal {
   const now = at.getTime();
   const { calendar } = copy.rules;
   const asOf = new Date(copy.asOf ?? now);
   const frame = { businessDays: calendar.businessDays, judgedAt: at, staleAt: dateOf(staleFrom(copy)), asOf };
   if (!facts.isOpen) return { ...NOTHING_QUIET, ...frame, verdict: "ACTIVE" };
-  const standing = standingAt(facts, copy.rules, now);
+  const standing = outlookAt(facts, copy.rules, now);
   const reasons = shown(reasonsAt({ ...standing, facts, copy, now }), copy, now);
   if (isStale(copy, now)) return { ...NOTHING_QUIET, ...frame, verdict: "UNKNOWN", reasons };
   const { verdict, since } = verdictAt(standing, now);
@@ -45,7 +45,7 @@ const NOTHING_QUIET = {
 
 const dateOf = (at: number | null | undefined) => (at == null ? null : new Date(at));
 
-const shown = (reasons: readonly HeldReason[], { rules }: CopyFacts, now: number): QuietSignal["reasons"] =>
+const shown = (reasons: readonly HeldReason[], { rules }: ConnectionFacts, now: number): QuietSignal["reasons"] =>
   reasons.map((reason) => {
     const { code, since, thresholdDays, touches, evidence } = reason;
     const [from, message] = [dateOf(since), messageOf(reason, rules.calendar, now)];

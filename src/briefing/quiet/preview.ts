@@ -3,9 +3,9 @@ import type { Standards } from "../../entities/silence";
 import { type DealFacts, isSilent, type QuietRules } from "./facts";
 import { isFresh, readKeptFacts } from "./read-quiet";
 import { byStandards, rulesOf } from "./rules";
-import { isMatched, NO_MONEY } from "./silence-rows";
+import { isMatchedDeal, NO_MONEY } from "./silence-rows";
 import { snoozeEnd } from "./situation";
-import { standingAt, verdictAt } from "./verdict";
+import { outlookAt, verdictAt } from "./verdict";
 
 /** Deals whose facts are held at once. */
 const BATCH = 250;
@@ -55,7 +55,7 @@ const currencyOf = ({ currency, value }: Changing) => (value === null || currenc
 function readOpenDeals({ tenantId, copyId, rows }: CopyScope, after: number): Promise<Changing[]> {
   return rows<Changing>(
     `SELECT d.crm_id AS id, d.currency, d.value::float8 AS value FROM deal d
-     WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id > $3 AND d.status = 'open' AND ${isMatched("d.crm_id")}
+     WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id > $3 AND d.status = 'open' AND ${isMatchedDeal("d.crm_id")}
      ORDER BY d.crm_id LIMIT ${BATCH}`,
     [tenantId, copyId, after],
     { id: "number", currency: "text", value: "number" },
@@ -90,6 +90,6 @@ async function quietBy(copy: CopyScope, batch: readonly Changing[], proposed: St
 /** Other two-way kinds end a snooze with what was our own word so far. */
 function isOnBoard(facts: DealFacts, rules: QuietRules, now: Date): boolean {
   const at = now.getTime();
-  const { verdict } = verdictAt(standingAt(facts, rules, at), at);
+  const { verdict } = verdictAt(outlookAt(facts, rules, at), at);
   return facts.isOpen && isSilent(verdict) && (snoozeEnd(facts, rules, at) ?? at) <= at;
 }

@@ -1,13 +1,13 @@
 import { isDeepStrictEqual } from "node:util";
-import { LISTS, type ListState, oldestOf } from "../../connections/completeness";
+import { type ListMarks, MARKS, oldestOf } from "../../connections/completeness";
 import { PUSHES } from "../../connections/journal";
 import type { CopyScope } from "../../database/database";
 import { gathered, type Ids, listOf, ms, NamedIds, rowsOfEach, type Shape } from "../../database/rows";
 import type { Standards } from "../../entities/silence";
 import { DEAL, DEAL_COLUMNS, FOUND, FOUND_BY_DEAL, keptOf, OUR_WRITES } from "./fact-rows";
-import type { CopyFacts, DealFacts } from "./facts";
+import type { ConnectionFacts, DealFacts } from "./facts";
 import { byStandards, isStale, rulesOf, STANDARD } from "./rules";
-import { HELD, type Judging, READING } from "./silence-rows";
+import { HELD, type JudgingSql, READING } from "./silence-rows";
 import { contactsOf, type OfOthers, type OurWrite, plannedOf, updatedByOthers } from "./situation";
 import type { TakenPhase } from "./verdict";
 
@@ -19,9 +19,9 @@ const CONTACT_LISTS = ["PERSONS", "ACTIVITIES"] as const;
 const JUDGED_LISTS = [...CONTACT_LISTS, "DEALS", "NOTES"] as const;
 
 /** How fresh a copy is; null before activities and persons were both read to their end. */
-export async function readFreshness({ tenantId, copyId, rows }: CopyScope): Promise<Pick<CopyFacts, "readAt">> {
-  const [found] = await rows<{ lists: ListState[] }>(`SELECT ${LISTS} AS lists`, [tenantId, copyId], { lists: "json" });
-  return { readAt: oldestOf(found?.lists ?? [], CONTACT_LISTS) };
+export async function readFreshness({ tenantId, copyId, rows }: CopyScope): Promise<Pick<ConnectionFacts, "readAt">> {
+  const [found] = await rows<{ marks: ListMarks[] }>(`SELECT ${MARKS} AS marks`, [tenantId, copyId], { marks: "json" });
+  return { readAt: oldestOf(found?.marks ?? [], CONTACT_LISTS) };
 }
 
 /** Whether a copy may be judged by. */
@@ -63,7 +63,7 @@ export async function readFewOfOtherStages(
 /** A deal with what a tenant's own days depend on, and with what is kept of it. */
 export type FoundDeal = DealFacts & { pipelineId: number | null; ofOthers: OfOthers };
 export interface QuietFacts {
-  copy: CopyFacts;
+  copy: ConnectionFacts;
   /** By the standards that hold. */
   deals: FoundDeal[];
   standards: Standards;
@@ -89,7 +89,7 @@ interface Found {
   /** 0: of the whole list. */
   unanswered: Of<At>[];
   unreadable: Of<At>[];
-  lists: ListState[];
+  lists: ListMarks[];
   copy: [createdAt: At, standards: Standards | null, coming: Standards | null, generation: number];
   writes: Of<OurWrite>[];
   begun: Record<number, TakenPhase[]> | null;
@@ -109,7 +109,7 @@ const FACTS: Shape<Found> = {
 
 /** Null where no deal fits. */
 type Reading = Promise<QuietFacts | null>;
-export type ReadFacts = (copy: CopyScope, dealIds: Ids, now: Date, judging?: Judging) => Reading;
+export type ReadFacts = (copy: CopyScope, dealIds: Ids, now: Date, judging?: JudgingSql) => Reading;
 
 /** What the silence of deals is judged by, at one instant. */
 export const readQuietFacts: ReadFacts = async (copy, dealIds, now, judging = READING) => {
@@ -133,7 +133,7 @@ export const readKeptFacts: ReadFacts = async (copy, dealIds, now, judging = REA
 };
 
 /** @param ofOthers SQL */
-function statementOf(judging: Judging, ofOthers: string): string {
+function statementOf(judging: JudgingSql, ofOthers: string): string {
   const { which, of, taken, begun } = judging;
   const ofDeals = (column: string) => `ARRAY (SELECT ${column} FROM deals d)`;
   const gaps = `data_gap g WHERE g.tenant_id = $1 AND g.copy_id = $2
@@ -154,7 +154,7 @@ function statementOf(judging: Judging, ofOthers: string): string {
          WHERE u.tenant_id = $1 AND u.copy_id = $2 AND u.crm_id = ANY (${ofDeals("owner_id")}) AND NOT u.active`)} AS inactive,
        ${listOf("g.crm_id", ms("g.since"), gaps)} AS unanswered,
        ${listOf("r.deal_id", ms("r.since"), rejected)} AS unreadable,
-       ${LISTS} AS lists,
+       ${MARKS} AS lists,
        json_build_array(${ms("known.created_at")}, known.standards, known.coming, known.generation) AS copy, ${begun} AS begun
      FROM known`;
 }

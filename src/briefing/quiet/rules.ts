@@ -3,7 +3,7 @@ import type { Standards } from "../../entities/silence";
 import type { OwnThreshold, QuietSettingsRow, ThresholdCode } from "../../entities/tenant";
 import { type Calendar, DAY_MS, MINUTE_MS, plusDays, startOfDay } from "../../platform/clock";
 import {
-  type CopyFacts,
+  type ConnectionFacts,
   type DealFacts,
   daysOf,
   type Evidence,
@@ -14,7 +14,7 @@ import {
   standardRules,
 } from "./facts";
 import { dealEvidence, type Touch } from "./situation";
-import type { Standing } from "./verdict";
+import type { Outlook } from "./verdict";
 
 /** Raised with each change of the rules, or of what is kept for them: what was judged by earlier ones is judged anew from the next run on. */
 export const RULES = 3;
@@ -90,18 +90,18 @@ export interface HeldReason {
 }
 
 /** An open deal at an instant. */
-interface Moment extends Standing {
+interface Moment extends Outlook {
   facts: DealFacts;
-  copy: CopyFacts;
+  copy: ConnectionFacts;
   now: number;
 }
 type Rule = (moment: Moment) => HeldReason | null;
 
 /** From when on a copy is too old: "longer ago than" its hours. */
-export const staleFrom = ({ readAt }: Pick<CopyFacts, "readAt">): number | null =>
+export const staleFrom = ({ readAt }: Pick<ConnectionFacts, "readAt">): number | null =>
   readAt === null ? null : readAt + STALE_HOURS * 60 * MINUTE_MS + 1;
 
-export function isStale(copy: Pick<CopyFacts, "readAt">, now: number): boolean {
+export function isStale(copy: Pick<ConnectionFacts, "readAt">, now: number): boolean {
   const from = staleFrom(copy);
   return from === null || now >= from;
 }

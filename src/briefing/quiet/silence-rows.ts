@@ -9,7 +9,7 @@ import type { Phase } from "./verdict";
 export const rankOf = (amount: string) => `least(greatest(${amount}, -9e17), 9e17)::bigint`;
 
 /** SQL: whether a deal is matched. */
-export const isMatched = (dealId: string) => `(SELECT true FROM matched_record m
+export const isMatchedDeal = (dealId: string) => `(SELECT true FROM matched_record m
   WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.entity = 'DEAL' AND m.crm_id BETWEEN ${dealId} AND ${dealId} ORDER BY m.crm_id LIMIT 1)`;
 
 /**
@@ -104,12 +104,12 @@ const begunOf = (deals: string) => `
     FROM (SELECT gone.*, bool_and(is_told OR holds_from <= $3) OVER (PARTITION BY deal_id ORDER BY phase) AS has_begun FROM gone WHERE gone.generation = ${HELD}) g
     WHERE g.has_begun GROUP BY g.deal_id)`;
 
-const MATCHED = isMatched("d.crm_id");
+const MATCHED = isMatchedDeal("d.crm_id");
 /** Of more meetings others come up with time: what was cut is looked up again. */
 const IS_WHOLE = `json_array_length(of_others -> 'meetings') < ${MOST_AHEAD}`;
 
 /** SQL of who reads what deals are judged by. */
-export interface Judging {
+export interface JudgingSql {
   /** Of which deals `d`. */
   which: string;
   /** The rows `t` of a table that belong to those with the ids. */
@@ -121,9 +121,9 @@ export interface Judging {
   /** The first phases `s` of `deals` whose others still are those that were found. */
   kept: string;
 }
-const byKeys: Judging["of"] = (table, column, ids) =>
+const byKeys: JudgingSql["of"] = (table, column, ids) =>
   `(SELECT t.* FROM ${table} t WHERE t.tenant_id = $1 AND t.copy_id = $2 AND t.${column} = ANY (${ids}))`;
-export const READING: Judging = {
+export const READING: JudgingSql = {
   which: "true",
   of: byKeys,
   taken: [],
@@ -131,7 +131,7 @@ export const READING: Judging = {
   kept: `${byKeys("deal_silence", "deal_id", "known.ids")} s WHERE s.phase = 0 AND s.generation = known.generation AND starts_with(s.judged_as, ${THESE})`,
 };
 /** Who judges the deals $4 takes what is stored of them in the statement that reads their facts. */
-export const JUDGED: Judging = {
+export const JUDGED: JudgingSql = {
   which: MATCHED,
   // A page of a sync may be judged before PostgreSQL knows anything of the tables.
   of: rowsOfEach,
@@ -141,7 +141,7 @@ export const JUDGED: Judging = {
     WHERE s.phase = 0 AND s.generation = known.generation AND starts_with(s.judged_as, ${FOUND_AS}) AND ${IS_WHOLE}`,
 };
 /** What is held of them stands, and what was to come before goes. */
-export const JUDGED_BY_COMING: Judging = {
+export const JUDGED_BY_COMING: JudgingSql = {
   ...JUDGED,
   taken: [
     `forgotten AS (DELETE FROM deal_silence s
@@ -154,7 +154,7 @@ export const JUDGED_BY_COMING: Judging = {
  * Of those of the deals $4 that are matched no more a row stays that never holds: what was told of each last. $3 is before all
  * time. They are taken by one statement and stored by the next: a cluster looks for no table in a WITH before an INSERT.
  */
-const LEFT = `ARRAY (SELECT one.id FROM unnest($4::bigint[]) AS one (id) WHERE ${isMatched("one.id")} IS NULL)`;
+const LEFT = `ARRAY (SELECT one.id FROM unnest($4::bigint[]) AS one (id) WHERE ${isMatchedDeal("one.id")} IS NULL)`;
 export const LET_GO = `WITH ${begunOf(LEFT)} SELECT deal_id AS "dealId", (phases -> -1) - 'from'
     || jsonb_build_object('dealId', deal_id, 'generation', ${HELD}, 'phase', 0, 'until', '-infinity') AS last FROM begun`;
 export const STORE_LET_GO = storeFrom("true", "false");

@@ -3,9 +3,9 @@ import {
   type Contact,
   type ContactKind,
   type DealFacts,
+  type DealMeeting,
   type Evidence,
   INWARD_TYPES,
-  type MeetingFact,
   NEAR_STEP_DAYS,
   type PlannedFact,
   type QuietRules,
@@ -48,7 +48,7 @@ export const plannedOf = (found: FoundSteps): PlannedFact[] =>
 /** What of other records a deal is judged by. It is kept with the schedule: whatever changes it judges the deal anew. */
 export interface OfOthers {
   contacts: FoundContacts;
-  meetings: MeetingFact[];
+  meetings: DealMeeting[];
   planned: FoundSteps;
   hasMail: boolean;
   hasFirstMail: boolean;
@@ -186,8 +186,8 @@ const contactTouch = (contact: Contact, { calendar }: QuietRules): Touch => {
   const { kind, crmId, activityType } = contact;
   return { ...momentOf(contact, calendar), kind, activityType, evidence: { type: EVIDENCE_TYPE[kind], crmId } };
 };
-const meetingTouch = ({ meetingId }: MeetingFact, at: number) => touch("MEETING", at, { type: "Meeting", meetingId });
-const heldMeeting = (meeting: MeetingFact): Touch => meetingTouch(meeting, meeting.endsAt);
+const meetingTouch = ({ meetingId }: DealMeeting, at: number) => touch("MEETING", at, { type: "Meeting", meetingId });
+const heldMeeting = (meeting: DealMeeting): Touch => meetingTouch(meeting, meeting.endsAt);
 const plannedTouch = ({ crmId }: PlannedFact, at: number): Touch => touch("STEP", at, { type: "Activity", crmId });
 
 const latest = (touches: readonly Touch[]) => first(touches, (a, b) => b.at - a.at);

@@ -8,7 +8,7 @@ import type { DealFacts } from "./facts";
 import { type QuietFacts, readKeptFacts, readQuietFacts } from "./read-quiet";
 import { byStandards, RULES, rulesOf, staleFrom } from "./rules";
 import {
-  isMatched,
+  isMatchedDeal,
   JUDGED,
   KEEP_FIRST_MAIL,
   KEEP_LISTED,
@@ -62,7 +62,7 @@ export async function hangingOn(
   if (!deals || ids.length === 0) return [];
   return rows<Hanging>(
     `SELECT one.id, h.deal_id AS "dealId" FROM unnest($3::bigint[]) AS one (id) CROSS JOIN LATERAL (${deals}) h (deal_id)
-     WHERE ${isMatched("h.deal_id")}`,
+     WHERE ${isMatchedDeal("h.deal_id")}`,
     [tenantId, copyId, ids],
     { id: "number", dealId: "number" },
   );

@@ -20,12 +20,12 @@ const NEVER = Date.UTC(10_000, 0);
 /** "Longer ago than": instants are whole milliseconds. */
 const NEXT_MS = 1;
 
-export interface Standing {
+export interface Outlook {
   situation: Situation;
   deadlines: Deadlines;
 }
 
-export function standingAt(facts: DealFacts, rules: QuietRules, now: number): Standing {
+export function outlookAt(facts: DealFacts, rules: QuietRules, now: number): Outlook {
   const situation = situationAt(facts, rules, now);
   return { situation, deadlines: deadlinesOf(situation, facts, rules) };
 }
@@ -57,7 +57,7 @@ interface Judged {
 }
 
 /** The first that fits. */
-export function verdictAt({ situation, deadlines }: Standing, now: number): Judged {
+export function verdictAt({ situation, deadlines }: Outlook, now: number): Judged {
   const { inbound, firstOutbound, lastTouch, nextStep, isNear } = situation;
   const { quiet, cooling, ghosted, neverReplied, noNextStep, stalled } = deadlines;
   // The buyer's silence, and not that since our own last word.
@@ -85,7 +85,7 @@ export function scheduleOf(facts: DealFacts, rules: QuietRules, from: number): P
   const turns = ordered([from, ...turnsOf(facts, rules).filter((at) => at > from && at < NEVER)]);
   const phases: Phase[] = [];
   for (const [index, turn] of turns.entries()) {
-    const standing = standingAt(facts, rules, turn);
+    const standing = outlookAt(facts, rules, turn);
     const end = turns[index + 1] ?? NEVER;
     const ahead = Object.values(standing.deadlines).filter((at) => at > turn && at < end);
     for (const at of ordered([turn, ...ahead])) {

@@ -14,7 +14,7 @@ export interface RejectedRecord {
   payload: unknown;
 }
 
-export interface Page<T> {
+export interface Parsed<T> {
   records: T[];
   rejected: RejectedRecord[];
   /** What to ask next, opaque; null at the end. */
@@ -42,7 +42,7 @@ const offsetPaging = z
   .nullish();
 
 /** v2 lists: `additional_data.next_cursor`, null at the end. */
-export async function readCursorPage<T>(answer: CrmAnswer, record: z.ZodType<T>): Promise<Page<T>> {
+export async function readCursorPage<T>(answer: CrmAnswer, record: z.ZodType<T>): Promise<Parsed<T>> {
   const envelope = await readEnvelope(answer);
   const paging = cursorPaging.safeParse(envelope.additional_data);
   if (!paging.success) throw unreadable(answer, "its paging is not in the documented form");
@@ -53,7 +53,7 @@ export async function readCursorPage<T>(answer: CrmAnswer, record: z.ZodType<T>)
  * v1 lists: offsets; `data` is null where there is nothing. A list without paging is whole, if more would have had room.
  * @param limit how many records were asked for at most
  */
-export async function readOffsetPage<T>(answer: CrmAnswer, limit: number, record: z.ZodType<T>): Promise<Page<T>> {
+export async function readOffsetPage<T>(answer: CrmAnswer, limit: number, record: z.ZodType<T>): Promise<Parsed<T>> {
   const envelope = await readEnvelope(answer);
   const paging = offsetPaging.safeParse(envelope.additional_data);
   if (!paging.success) throw unreadable(answer, "its paging is not in the documented form");
@@ -69,7 +69,7 @@ export async function readOffsetPage<T>(answer: CrmAnswer, limit: number, record
 }
 
 /** v1 users: the whole list in one answer, `additional_data` holds no paging. */
-export async function readWholeList<T>(answer: CrmAnswer, record: z.ZodType<T>): Promise<Page<T>> {
+export async function readWholeList<T>(answer: CrmAnswer, record: z.ZodType<T>): Promise<Parsed<T>> {
   const { data } = await readEnvelope(answer, MAX_PARTS_OF_WHOLE);
   return { ...(await readRecords(answer, data, record)), next: null };
 }
@@ -105,13 +105,17 @@ async function readEnvelope(answer: CrmAnswer, mostParts = MAX_PARTS): Promise<z
   return envelope.data;
 }
 
-async function readRecords<T>(answer: CrmAnswer, data: unknown, record: z.ZodType<T>): Promise<Omit<Page<T>, "next">> {
+async function readRecords<T>(
+  answer: CrmAnswer,
+  data: unknown,
+  record: z.ZodType<T>,
+): Promise<Omit<Parsed<T>, "next">> {
   if (data !== null && !Array.isArray(data)) throw unreadable(answer, "its data is not a list");
   const all: unknown[] = data ?? [];
   if (all.length > MAX_RECORDS) throw tooLarge(answer, `has more than ${MAX_RECORDS} records`);
   // The many answers of a deal's participants are short, and would otherwise wait for a turn each.
   const size = Math.min(answer.body.length, ALONE);
-  const read: Omit<Page<T>, "next"> = { records: [], rejected: [] };
+  const read: Omit<Parsed<T>, "next"> = { records: [], rejected: [] };
   for (let from = 0; from < all.length; from += RECORDS_A_TURN) {
     await inSlice(size, () => readSome(all.slice(from, from + RECORDS_A_TURN), record, read));
   }
@@ -121,7 +125,7 @@ async function readRecords<T>(answer: CrmAnswer, data: unknown, record: z.ZodTyp
 function readSome<T>(
   some: readonly unknown[],
   record: z.ZodType<T>,
-  { records, rejected }: Omit<Page<T>, "next">,
+  { records, rejected }: Omit<Parsed<T>, "next">,
 ): void {
   for (const raw of some) {
     const parsed = record.safeParse(raw);
@@ -200,7 +204,7 @@ export function detailOf(answer: CrmAnswer): { status: number; correlationId?: s
 }
 
 /** The ids of all that it shows. Records that could not be read are there all the same, as far as they have one. */
-export function idsOf({ records, rejected }: Page<{ id: number }>): number[] {
+export function idsOf({ records, rejected }: Parsed<{ id: number }>): number[] {
   const ofRejected = rejected.map(({ key }) => Number(key)).filter(Number.isSafeInteger);
   return [...records.map(({ id }) => id), ...ofRejected];
 }
