@@ -113,13 +113,13 @@ interface Looks {
   hasFailed: boolean;
   /** Of a record for which the CRM fails alone: whether that is to be told. */
   readonly tells: (failure: CrmFailure) => boolean;
+  /** How often in a row some have failed: others are asked for alone each time. */
+  readonly failures: number;
 }
 
-const looksOf = (most: number, tells: Looks["tells"] = () => false): Looks => ({
-  requests: 0,
-  most,
-  hasFailed: false,
-  tells,
+const looksOf = (most: number, failures = 0, tells: Looks["tells"] = () => false): Looks => ({
+  ...{ requests: 0, most, hasFailed: false },
+  ...{ tells, failures },
 });
 
 /**
@@ -152,7 +152,7 @@ async function lookThrough(
     return false;
   };
   if (await isAnswered(batch)) return true;
-  const alone = someOf(batch, context.mustPause() ? ALONE.late : ALONE.inTime);
+  const alone = someOf(batch, context.mustPause() ? ALONE.late : ALONE.inTime, looks.failures);
   if (batch.length > 1 && !(await isOneAnswered(alone))) return false;
   const pieces = halvesOf(batch);
   for (const ids of pieces) {
@@ -168,10 +168,10 @@ const halvesOf = (ids: readonly number[]): (readonly number[])[] => {
   return half < ids.length ? [ids.slice(0, half), ids.slice(half)] : [];
 };
 
-/** The first, the middle and the last. */
-const someOf = (ids: readonly number[], most: number): readonly number[] => {
-  const places = [0, Math.floor(ids.length / 2), ids.length - 1].slice(0, most);
-  return ids.filter((_id, place) => places.includes(place));
+/** The first, the middle and the last; those that follow them where it is done again. */
+const someOf = (ids: readonly number[], most: number, again: number): readonly number[] => {
+  const places = [0, Math.floor(ids.length / 2), ids.length - 1].map((place) => (place + again) % ids.length);
+  return ids.filter((_id, place) => places.slice(0, most).includes(place));
 };
 
 /** To its end, also where the turn is over: its deals' place is behind it. @returns as `lookThrough` */
@@ -295,7 +295,7 @@ async function probePart(context: RunContext): Promise<void> {
   let asksPlanned = true;
   const beganAt = clock();
   const tells = (failure: CrmFailure) => probeFailures > 0 || !isPassing(failure);
-  const looks = looksOf(REQUESTS_A_PART + REQUESTS_A_BATCH, tells);
+  const looks = looksOf(REQUESTS_A_PART + REQUESTS_A_BATCH, probeFailures, tells);
   while (looks.requests < REQUESTS_A_PART) {
     if (mustPause()) return;
     const next = await nextMatched(copy, probeCursor);
@@ -316,7 +316,8 @@ async function probePart(context: RunContext): Promise<void> {
   // Behind that: what is slow, or fails each time, is asked for once a part, and holds up nothing.
   for (const probed of BY_IDS) {
     const ids = isStopped() ? [] : await rejectedOf(copy, probed.resource, beganAt, clock());
-    if (ids.length > 0) await lookThrough(context, apis.LISTS, probed, ids, looksOf(REQUESTS_A_BATCH));
+    const day = Math.floor(beganAt.getTime() / PARTS_APART_MS);
+    if (ids.length > 0) await lookThrough(context, apis.LISTS, probed, ids, looksOf(REQUESTS_A_BATCH, day));
   }
 }
 

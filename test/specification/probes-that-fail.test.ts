@@ -61,6 +61,23 @@ test.each([
   },
 );
 
+// Seen red: for as long as these failed, no deal was looked at any more.
+test("where those that are asked for alone fail each time, others of their batch are the next time", async () => {
+  const as = { tenant: "unlucky" };
+  const { deals } = await metAs(as, 149);
+  const failing = [0, 50, 99].map((place) => deals[place] ?? 0);
+  const where = (query: Readonly<Record<string, string>>) => failing.some((id) => names(id)(query));
+  const end = simulator.control.fail({ match: "/api/v2/deals", where, with: DOWN });
+  const [ofBatch = 0, behind = 0] = [deals[70], deals[120]];
+  for (const deal of [ofBatch, behind]) simulator.control.hide("deal", deal);
+  for (const minutes of [A_DAY, 4 * 60 + 1, 11]) {
+    passMinutes(minutes);
+    await sync(as);
+  }
+  end();
+  expect(await Promise.all([ofBatch, behind].map((deal) => held("deal", deal, as.tenant)))).toEqual([0, 0]);
+});
+
 // Seen red, each: a kind was asked for seven times, up to three minutes and a half; and a batch until its part had no more requests, up to an hour.
 test.each([
   ["gives no answer is asked three times for a kind of records", 9, 0, 3],
