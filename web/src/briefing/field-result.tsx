@@ -1,5 +1,5 @@
 import type { MappingFragment } from "../api/operations.generated";
-import { Badge, Notice } from "../ui/parts";
+import { Badge, Named, Notice } from "../ui/parts";
 import { isSignedOut, Problem } from "../ui/problem";
 import { recordOf } from "./receipts";
 import type { FieldWriting } from "./use-field-writing";
@@ -46,13 +46,7 @@ export function FieldResult({ writing, mappings }: ResultProps) {
             <li key={id} className="list-line">
               <div>
                 <bdi>{field?.fieldName ?? write.fieldKey}</bdi> of{" "}
-                {record?.crmUrl ? (
-                  <a href={record.crmUrl} target="_blank" rel="noreferrer" dir="auto">
-                    {record.name}
-                  </a>
-                ) : (
-                  `the ${RECORD[entity]}`
-                )}
+                {record ? <Named name={record.name} crmUrl={record.crmUrl} /> : `the ${RECORD[entity]}`}
                 {error && <p className="small">{error.message}</p>}
               </div>
               <Badge tone={tone}>{text}</Badge>
