@@ -1,5 +1,5 @@
 import { runMigrations } from "graphile-worker";
-import { type Client, Pool, type PoolConfig } from "pg";
+import { Pool, type PoolConfig } from "pg";
 import { DataSource, DefaultNamingStrategy, type Table } from "typeorm";
 import type { Secret } from "../platform/keyring";
 import type { Logger } from "../platform/logger";
@@ -9,14 +9,13 @@ import { startEmbeddedPostgres } from "./embedded/embedded-postgres";
 import { refuseUnfit, type Unfit, unavailable } from "./errors";
 import { Initial } from "./migrations/0001-initial";
 import { getTypeParser } from "./rows";
+import { callOffUnanswered } from "./session";
 import { POOL_SIZE, SESSION_LIFE_MS, SESSION_LIMITS, type SessionLimits, withLimits } from "./session-limits";
 
 /** In the order in which they run. */
 const migrations = [Initial];
 /** As the table `migration` has them. */
 export const migrationNames: readonly string[] = migrations.map((Migration) => new Migration().name);
-
-const SESSION_LIFE_S = SESSION_LIFE_MS / 1_000;
 
 /** snake_case columns, and PostgreSQL's own name for a primary key, so that entities and hand-written SQL agree. */
 class SnakeCaseNames extends DefaultNamingStrategy {
@@ -36,6 +35,8 @@ export interface DatabaseOptions {
   limits?: SessionLimits;
 }
 
+const EACH_SESSION = { maxLifetimeSeconds: SESSION_LIFE_MS / 1_000, onConnect: callOffUnanswered };
+
 /** The one pool of a process. Not yet connected: call `initialize`. */
 export function createDataSource({ url, entities, logger, limits = SESSION_LIMITS.work }: DatabaseOptions): DataSource {
   return new DataSource({
@@ -52,18 +53,16 @@ export function createDataSource({ url, entities, logger, limits = SESSION_LIMIT
     connectTimeoutMS: CONNECT_TIMEOUT_MS,
     applicationName: "crm-connection",
     poolErrorHandler: (error: unknown) => logger?.warn({ err: error }, "an idle database connection ended"),
-    extra: { types: { getTypeParser }, maxLifetimeSeconds: SESSION_LIFE_S, onConnect: hear, ...patience(limits) },
+    extra: { types: { getTypeParser }, ...EACH_SESSION, ...patience(limits) },
   });
 }
-
-/** A server that goes down may end a session with the word that it is ready: nobody has it yet, and unheard that ends the process. */
-const hear = (session: Client) => void session.on("error", () => undefined);
 
 /** Sessions beside the pool of `Database`; one that takes no writes stays so, and is ended. @param ended says in the log whose it was */
 export function openPool(url: Secret, limits: SessionLimits, more: PoolConfig, logger: Logger, ended: string): Pool {
   const onError = (error: Error) => logger.warn({ err: error }, ended);
   const pool = new Pool({ connectionString: withLimits(url, limits).reveal(), ...patience(limits), ...more });
   return pool.on("error", onError).on("connect", (session) => {
+    callOffUnanswered(session);
     session.on("error", onError).connection.on("errorMessage", ({ code }) => code === "25006" && void session.end());
   });
 }

@@ -1,9 +1,10 @@
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import { LRUCache } from "lru-cache";
-import { Connection, type PoolClient, type QueryConfig, type QueryResult } from "pg";
+import { type ClientBase, Connection, type PoolClient, type QueryConfig, type QueryResult } from "pg";
 import { EntityManager, QueryRunnerAlreadyReleasedError } from "typeorm";
 import type { PostgresDriver } from "typeorm/driver/postgres/PostgresDriver";
 import { PostgresQueryRunner } from "typeorm/driver/postgres/PostgresQueryRunner";
+import { codeOf } from "../platform/errors";
 import { deadline } from "./errors";
 import { requireShape, type Shape } from "./rows";
 import { SESSION_LIFE_MS } from "./session-limits";
@@ -145,7 +146,7 @@ export class Session extends PostgresQueryRunner {
  * names, and goes in clear also where sessions do not. Ends when a server has taken it. Where the statement still runs then,
  * as on a host that another has taken over from, its session ends: nobody waits for it.
  */
-function cancel({ host, port, processID, secretKey, connection: { stream } }: Client, running: Promise<unknown>) {
+function cancel({ host, port, processID, secretKey, connection: { stream } }: Client, running?: Promise<unknown>) {
   const connection = new Connection() as CancelConnection;
   const taken = new Promise<void>((resolve) => connection.on("end", resolve));
   const over = Promise.allSettled([running, taken]).then(() => true);
@@ -205,3 +206,13 @@ export class Prepared {
 }
 
 export const prepared = new Prepared();
+
+/**
+ * For each session that is opened. Whoever waits in vain leaves, and the server learns nothing of it: a commit that waits for a
+ * standby would keep its locks and its session until that is back, as would all that come after it, until the server has no session
+ * left. And a server that goes down may end one with the word that it is ready: nobody has it yet, and unheard that ends the process.
+ */
+export function callOffUnanswered(session: ClientBase): void {
+  session.on("error", (error) => hasKey(session) && codeOf(error) === "ETIMEDOUT" && void cancel(session));
+}
+const hasKey = (session: ClientBase): session is Client => "secretKey" in session;
