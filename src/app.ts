@@ -4,6 +4,7 @@ import { sweepAudit } from "./auth/policies";
 import { REJUDGE } from "./briefing/quiet/rejudging";
 import { sweepConsents } from "./connections/connecting";
 import { PURGE_COPY, purgeCopy, sweepPurges } from "./connections/copies";
+import { mayMissReceipts } from "./connections/crm-stops";
 import { CONFIRM_GRANT } from "./connections/disconnecting";
 import { sweepChanges } from "./connections/journal";
 import { reachOf } from "./database/cluster";
@@ -56,6 +57,8 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
     const services = compose({ config, database, url, metrics, logger, clock });
     stops.push(services.close);
     await services.notifications.start();
+    // Before the first note: what is restored from a backup until then knows that it was on another server.
+    await mayMissReceipts(database, clock());
     stops.push(await startPeriodic({ clock: () => lookAtClock(services) }, LOOKS_MS, logger, levelOf));
     if (config.metricsPort !== null)
       stops.push(await startMetricsServer(metrics, database, config.host, config.metricsPort));

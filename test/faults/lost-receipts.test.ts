@@ -167,15 +167,30 @@ test("a day later nothing is looked for, until an operator resumes the calls to 
   expect([posts(simulator).length, looks().length]).toEqual([2, 1]);
 }, 60_000);
 
+/** As a dump that goes back to the server that it is of does it. */
+const restoreDump = () =>
+  query(`ALTER TABLE server_timeline RENAME TO dumped; CREATE TABLE server_timeline (LIKE dumped INCLUDING ALL);
+    ALTER TABLE server_timeline OWNER TO crm_connection; INSERT INTO server_timeline SELECT * FROM dumped; DROP TABLE dumped`);
+
 // Seen red: by the server alone a dump that goes back to the server that it is of was not seen.
 test("a dump that is restored on the same server is seen as well", async () => {
   await query("DELETE FROM crm_stop; UPDATE server_timeline SET seen_at = seen_at - interval '25 hours'");
   await write("before the dump");
   expect(looks()).toEqual([]);
-  await query(`ALTER TABLE server_timeline RENAME TO dumped; CREATE TABLE server_timeline (LIKE dumped INCLUDING ALL);
-    ALTER TABLE server_timeline OWNER TO crm_connection; INSERT INTO server_timeline SELECT * FROM dumped; DROP TABLE dumped`);
+  await restoreDump();
   await write("after the dump");
   expect(looks()).toHaveLength(1);
+}, 60_000);
+
+// Seen red: the first note noted the server, and after a dump from before that it was sent again.
+test("also where it was taken before the first note", async () => {
+  await query("DELETE FROM server_timeline");
+  await served(async () => undefined);
+  await restoreDump();
+  const first = await write("the first");
+  await query("DELETE FROM note_write WHERE idempotency_key = 'the first'");
+  const again = await write("the first");
+  expect([again.crmNoteId, posts(simulator).length]).toEqual([first.crmNoteId, 1]);
 }, 60_000);
 
 // Seen red: a lock's code, 55P03, counted as a server that does not say who it is.
