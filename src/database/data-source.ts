@@ -138,10 +138,7 @@ export async function openDatabase(
     const url = await asApplication(server.url);
     const dataSource = createDataSource({ ...options, url });
     await connectDatabase(dataSource, url);
-    const close = async () => {
-      await dataSource.destroy();
-      await server.stop();
-    };
+    const close = () => dataSource.destroy().then(() => server.stop());
     return { url, dataSource, close };
   } catch (error) {
     await server.stop();
@@ -184,15 +181,16 @@ export interface Applied {
 
 /** Of a version that acted as the user of DATABASE_URL, the tables are that user's, and not to be read by our role. */
 export async function appliedMigrations(ask: Ask): Promise<Applied> {
-  const [table] = await ask<{ isReadable: boolean; owner: string }>(
-    `SELECT has_table_privilege(oid, 'SELECT') AS "isReadable", relowner::regrole::text AS owner FROM pg_class WHERE oid = to_regclass('public.migration')`,
+  const [table] = await ask<{ isReadable: boolean; owner: string; isWhole: boolean | null }>(
+    `SELECT has_table_privilege(oid, 'SELECT') AS "isReadable", relowner::regrole::text AS owner,
+       (SELECT t.relrowsecurity FROM pg_class t WHERE t.oid = to_regclass('public.tenant')) AS "isWhole" FROM pg_class WHERE oid = to_regclass('public.migration')`,
   );
   if (!table) return { names: [], foreign: null };
   if (!table.isReadable) return { names: [], foreign: table.owner === APPLICATION_ROLE ? DENIED : foreign(OF_ANOTHER) };
   const applied = await ask<{ name: string }>("SELECT name FROM public.migration ORDER BY timestamp, id");
   const names = applied.map(({ name }) => name);
   const [first = migrationNames[0]] = names;
-  if (first === migrationNames[0]) return { names, foreign: null };
+  if (first === migrationNames[0]) return { names, foreign: table.isWhole === false ? HALF : null };
   return {
     names,
     foreign: foreign(`its tables were made by ${first}, and this version begins with ${migrationNames[0]}`),
@@ -215,4 +213,6 @@ const EMPTY = "give DATABASE_URL an empty database, or run the version that made
 const foreign = (what: string): Unfit => ({ what, todo: EMPTY });
 const OF_ANOTHER = "its tables belong to another role";
 const GRANT = `as an administrator GRANT ALL ON ALL TABLES IN SCHEMA public TO ${APPLICATION_ROLE}`;
+/** Of all that a restore makes, what turns on the policies comes last, and that of `tenant` after all others. */
+const HALF: Unfit = { what: "a backup was restored into it by half", todo: "restore it into an empty database" };
 const DENIED: Unfit = { what: `${APPLICATION_ROLE} was denied its own tables`, todo: GRANT };
