@@ -191,10 +191,15 @@ test("the handbook's commands for compose need no process that may be down, and 
   const dumps = said.filter(({ verb }) => verb === "exec");
   expect(dumps.map(({ service, command }) => `${service} ${command[0]}`)).toEqual([
     "database pg_dump",
+    "database psql",
     "database pg_restore",
   ]);
   const { POSTGRES_USER: user, POSTGRES_DB: name } = services.database?.environment ?? {};
-  for (const { words } of dumps) expect(words).toMatch(new RegExp(`--username=${user} (--dbname=)?${name} [<>] `));
+  const [dump, emptied, restore] = dumps.map(({ words }) => words);
+  for (const words of [dump, restore])
+    expect(words).toMatch(new RegExp(`--username=${user} (--dbname=)?${name} [<>] `));
+  const empty = `--command='ALTER DATABASE ${name} RENAME TO before' --command='CREATE DATABASE ${name}' postgres`;
+  expect(emptied).toContain(`--username=${user} ${empty}`);
   const [, start = ""] = /\n## Start\n(.*?)\n## /s.exec(handbook) ?? [];
   expect(start.indexOf("main.js doctor")).toBeLessThan(start.indexOf("docker compose up"));
   expect(start).toContain("main.js doctor");
