@@ -1,17 +1,21 @@
 import {
+  BREAK,
   type DocumentNode,
   GraphQLError,
   type GraphQLSchema,
   getOperationAST,
   getVariableValues,
+  Kind,
   NoSchemaIntrospectionCustomRule,
   type OperationDefinitionNode,
+  OperationTypeNode,
   parse,
   specifiedRules,
   type ValidationRule,
   type VariableDefinitionNode,
   validate,
   valueFromASTUntyped,
+  visit,
 } from "graphql";
 import { boundedDocument, COERCION_OPTIONS, keptDocuments, refusalOfVariables, VALIDATION_OPTIONS } from "./bounds";
 import { errorOf, withCode } from "./errors";
@@ -128,4 +132,28 @@ function noOperation(name: string | null | undefined): GraphQLError {
       ? "The document has several operations: `operationName` must say which."
       : `The document has no operation of the name that \`operationName\` gives.`;
   return errorOf("OPERATION_RESOLUTION_FAILURE", what);
+}
+
+/** A meeting of a whole department; a town hall has hundreds. */
+const HEAVY_ITEMS = 50;
+/** No input type is deeper; what a client nests beyond that is refused later. */
+const INPUT_DEPTH = 8;
+
+/** Whether any list in the input has very many items, in the variables or in the document. */
+export function hasManyItems(operation: OperationDefinitionNode, variables: unknown): boolean {
+  let isLong = hasLongList(variables, INPUT_DEPTH);
+  if (operation.operation !== OperationTypeNode.MUTATION || isLong) return isLong;
+  visit(operation, {
+    [Kind.LIST]({ values }) {
+      isLong ||= values.length > HEAVY_ITEMS;
+      return isLong ? BREAK : undefined;
+    },
+  });
+  return isLong;
+}
+
+function hasLongList(input: unknown, depth: number): boolean {
+  if (typeof input !== "object" || input === null || depth === 0) return false;
+  if (Array.isArray(input) && input.length > HEAVY_ITEMS) return true;
+  return Object.values(input).some((value) => hasLongList(value, depth - 1));
 }

@@ -27,7 +27,7 @@ const ERRORS = {
   TOO_MANY_ALIASES: [400, "Use fewer aliases."],
   TOO_MANY_VALUES: [400, "Send fewer values in variables."],
   OPERATION_TOO_COSTLY: [400, "Ask for less of the field that is named."],
-  TOO_MANY_OPERATIONS: [429, "Wait for some to end."],
+  TOO_MANY_OPERATIONS: [429, "Ask again after `Retry-After`."],
   DEADLINE_EXCEEDED: [200, "It took too long: ask for less."],
   TEMPORARILY_UNAVAILABLE: [200, "Try again in a few seconds, a write with the same key."],
   INTERNAL_SERVER_ERROR: [200, "A bug of ours: tell support the `errorId`."],

@@ -20,7 +20,7 @@ import { HEADERS_WAIT_MS, LATE_LOOK_MS, REQUEST_WAIT_MS, STILL_MS } from "./boun
 import { ClientAddresses, Crowds } from "./crowds";
 import type { Sent } from "./documents";
 import { type ErrorCode, errorOf, refuseOtherMethods } from "./errors";
-import { COST_HEADER } from "./limits";
+import { COST_HEADER, RETRY_AFTER_S } from "./limits";
 import { type Answer, Operations } from "./operations";
 import { addFront, type FrontParts, ProductPage } from "./pages";
 import { addHealth, addUninstalls, Draining, listen, type UninstallRoute } from "./serving";
@@ -101,6 +101,7 @@ async function addGraphQL(scope: FastifyInstance, parts: HttpServerParts): Promi
   refuseOtherMethods(scope);
   scope.post("", async (request, reply) => {
     const { status, result } = await answerOf(request, reply, operations, parts);
+    if (status === 429) reply.header("retry-after", String(RETRY_AFTER_S));
     return reply.code(status).send(JSON.stringify(result));
   });
 }
@@ -113,8 +114,7 @@ async function answerOf(
 ): Promise<Answer> {
   try {
     const context = await contextOf(request, reply, parts);
-    const sent = await sentIn(request);
-    return await operations.answer(sent, context, request.headers[COST_HEADER] !== undefined);
+    return await operations.answer(await sentIn(request), context, COST_HEADER in request.headers, reply.raw);
   } catch (error) {
     return operations.turnAway(error, reply.elapsedTime);
   }

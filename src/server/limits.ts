@@ -1,10 +1,11 @@
+import type { EventEmitter } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { BREAK, type GraphQLError, Kind, type OperationDefinitionNode, OperationTypeNode, visit } from "graphql";
+import type { GraphQLError } from "graphql";
 import { deadline as calledOff } from "../database/errors";
 import { MINUTE_MS, systemClock, timeLimit } from "../platform/clock";
 import { limitWork, workFor } from "../platform/work";
 import type { OperationContext } from "../resolvers/context";
-import type { Operation } from "./documents";
+import { hasManyItems, type Operation } from "./documents";
 import { type ErrorCode, errorOf } from "./errors";
 import type { OperationSize } from "./operation-size";
 
@@ -31,14 +32,12 @@ const HEAVY_AT_WORK = 1;
 const HEAVY_COST = 10_000;
 /** A request with it is told in `extensions.cost` how large its operation is. */
 export const COST_HEADER = "x-operation-cost";
-/** A meeting of a whole department; a town hall has hundreds. */
-const HEAVY_ITEMS = 50;
-/** No input type is deeper; what a client nests beyond that is refused later. */
-const INPUT_DEPTH = 8;
 /** After a heavy one the tenant's next waits for twice as long as it took, so that two thirds of the time are others'. */
 const REST = { times: 2, mostMs: 2_000 };
 /** Operations that wait for that: of one user, whose page asks for far fewer at once, and of all of a tenant. */
 const WAITING = { ofUser: 200, ofTenant: 1_000 };
+/** Who is refused for that asks again when a heavy one has rested. */
+export const RETRY_AFTER_S = 2;
 
 /** A query reads, and a page waits for it. A mutation may wait for a few calls to the CRM, 30 seconds for each. */
 const DEADLINE_MS = { query: 15_000, mutation: 120_000, subscription: 15_000 };
@@ -55,18 +54,19 @@ export class OperationLimits {
     return this.#others.since(tenantId, beganAt) ? sleep(Math.min(REST.times * took, REST.mostMs)) : null;
   });
 
-  /** Executes an operation in its tenant's turn. @throws GraphQLError TOO_MANY_OPERATIONS */
+  /** Executes an operation in its tenant's turn. @param client says "close" when nobody waits any more. @throws GraphQLError TOO_MANY_OPERATIONS */
   async inTurn<T>(
     { operation, variables, size }: Operation,
     { actor, deadline }: OperationContext,
     execute: () => Promise<T>,
+    client?: EventEmitter,
   ): Promise<T> {
     const { tenantId, userId } = actor;
     workFor(tenantId);
     this.#others.note(tenantId, performance.now());
     const isHeavy = size.cost > HEAVY_COST || hasManyItems(operation, variables);
-    const release = await (isHeavy ? this.#heavyTurns : this.#turns).take(tenantId, userId);
     const limit = DEADLINE_MS[operation.operation];
+    const release = await (isHeavy ? this.#heavyTurns : this.#turns).take(tenantId, userId, limit, client);
     limitWork(timeLimit(systemClock, limit));
     const end = setTimeout(() => deadline.abort(), limit);
     let last: NodeJS.Timeout | undefined;
@@ -110,25 +110,6 @@ export const costTold = ({ size: { cost, dearest, depth, aliases } }: Operation)
   heavyAbove: HEAVY_COST,
 });
 
-/** Whether any list in the input has very many items, in the variables or in the document. */
-function hasManyItems(operation: OperationDefinitionNode, variables: unknown): boolean {
-  let isLong = hasLongList(variables, INPUT_DEPTH);
-  if (operation.operation !== OperationTypeNode.MUTATION || isLong) return isLong;
-  visit(operation, {
-    [Kind.LIST]({ values }) {
-      isLong ||= values.length > HEAVY_ITEMS;
-      return isLong ? BREAK : undefined;
-    },
-  });
-  return isLong;
-}
-
-function hasLongList(input: unknown, depth: number): boolean {
-  if (typeof input !== "object" || input === null || depth === 0) return false;
-  if (Array.isArray(input) && input.length > HEAVY_ITEMS) return true;
-  return Object.values(input).some((value) => hasLongList(value, depth - 1));
-}
-
 /** Whether anybody else has asked for something lately; two instants tell that of all tenants. */
 class Others {
   #last: { tenantId: number | null; at: number } = { tenantId: null, at: Number.NEGATIVE_INFINITY };
@@ -165,8 +146,11 @@ export class TenantTurns {
     private readonly rest: (tenantId: number, beganAt: number) => Promise<void> | null = () => null,
   ) {}
 
-  /** @returns gives the turn back. @throws GraphQLError TOO_MANY_OPERATIONS where too many wait already */
-  async take(tenantId: number, userId: string): Promise<() => void> {
+  /**
+   * @returns gives the turn back
+   * @throws GraphQLError TOO_MANY_OPERATIONS where too many wait already, or it has waited for so long, or its client has gone
+   */
+  async take(tenantId: number, userId: string, withinMs?: number, client?: EventEmitter): Promise<() => void> {
     const queue = this.#queues.get(tenantId) ?? { atWork: 0, waiting: new Map() };
     this.#queues.set(tenantId, queue);
     if (queue.atWork < this.atWork) {
@@ -175,8 +159,7 @@ export class TenantTurns {
       const own = queue.waiting.get(userId) ?? [];
       const all = [...queue.waiting.values()].reduce((sum, { length }) => sum + length, 0);
       if (own.length >= this.waiting.ofUser || all >= this.waiting.ofTenant) throw tooMany();
-      queue.waiting.set(userId, own);
-      await new Promise<void>((resolve) => own.push(resolve));
+      await this.#wait(queue, userId, withinMs, client);
     }
     const beganAt = performance.now();
     return () => {
@@ -184,6 +167,27 @@ export class TenantTurns {
       if (rest) void rest.then(() => this.#giveBack(tenantId, queue));
       else this.#giveBack(tenantId, queue);
     };
+  }
+
+  #wait({ waiting }: Queue, userId: string, withinMs?: number, client?: EventEmitter): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const over = withinMs === undefined ? null : AbortSignal.timeout(withinMs);
+      const settle = (end: () => void) => {
+        over?.removeEventListener("abort", leave);
+        client?.off("close", leave);
+        end();
+      };
+      const begin = () => settle(resolve);
+      const leave = () => {
+        const others = waiting.get(userId)?.filter((other) => other !== begin) ?? [];
+        if (others.length > 0) waiting.set(userId, others);
+        else waiting.delete(userId);
+        settle(() => reject(tooMany()));
+      };
+      waiting.set(userId, [...(waiting.get(userId) ?? []), begin]);
+      over?.addEventListener("abort", leave);
+      client?.once("close", leave);
+    });
   }
 
   /** The turn goes to the user who has gone longest without one. */

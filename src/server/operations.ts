@@ -1,3 +1,4 @@
+import type { EventEmitter } from "node:events";
 import { trace } from "@opentelemetry/api";
 import {
   execute,
@@ -49,12 +50,12 @@ export class Operations {
     this.#mask = maskErrors(logger, introspection);
   }
 
-  /** @param tellsCost whether the answer tells how large the operation is */
-  async answer(sent: Sent, context: OperationContext, tellsCost: boolean): Promise<Answer> {
+  /** @param tellsCost whether the answer tells how large the operation is; `client` says "close" when nobody waits for it any more */
+  async answer(sent: Sent, context: OperationContext, tellsCost: boolean, client: EventEmitter): Promise<Answer> {
     const ended = this.parts.metrics.operations.startTimer();
     const read = this.#documents.read(sent);
     const operation = "size" in read ? read : null;
-    const answer = "size" in read ? await this.#answer(read, context) : this.#refused(read);
+    const answer = "size" in read ? await this.#answer(read, context, client) : this.#refused(read);
     try {
       this.#note(operation, sent, answer, context, ended);
     } catch (error) {
@@ -65,11 +66,12 @@ export class Operations {
     return { ...answer, result: { ...answer.result, extensions: { cost: costTold(operation) } } };
   }
 
-  async #answer(operation: Operation, context: OperationContext): Promise<Answer> {
+  async #answer(operation: Operation, context: OperationContext, client: EventEmitter): Promise<Answer> {
     const tooLarge = refusalOfSize(operation.size, MAX_COST);
     if (tooLarge) return this.#refused([tooLarge]);
     try {
-      const { data, errors } = await this.#limits.inTurn(operation, context, () => this.#execute(operation, context));
+      const work = () => this.#execute(operation, context);
+      const { data, errors } = await this.#limits.inTurn(operation, context, work, client);
       return { status: 200, result: errors ? { errors: errors.map(this.#mask), data } : { data } };
     } catch (error) {
       return this.#refused([error]);

@@ -1,3 +1,4 @@
+import { EventEmitter } from "node:events";
 import { TenantTurns } from "../../src/server/limits";
 
 const WAITING = { ofUser: 5, ofTenant: 5 };
@@ -59,4 +60,30 @@ test("after a heavy operation the tenant's next one rests, nobody else's does, a
   release();
   (await third)();
   expect(begun).toEqual(["first", "other", "second", "third"]);
+});
+
+// Seen red: a queue was as long as its bounds allowed, whatever was waited for: two hundred large queries of a user took minutes, and
+// a client that had given up after half of one was served all the same.
+test("who has waited for so long, or has gone, is refused and holds no place; the others are served in their order", async () => {
+  const turns = new TenantTurns(1, { ofUser: 2, ofTenant: 2 });
+  const refusal = { extensions: { code: "TOO_MANY_OPERATIONS" } };
+  const first = await turns.take(1, "anna");
+  await expect(turns.take(1, "anna", 1)).rejects.toMatchObject(refusal);
+  const client = new EventEmitter();
+  const gone = turns.take(1, "anna", 60_000, client);
+  const begun: string[] = [];
+  const take = (name: string) =>
+    turns.take(1, "anna", 60_000, client).then((release) => ({ release, at: begun.push(name) }));
+  const stays = turns.take(1, "anna", 60_000).then((release) => ({ release, at: begun.push("stays") }));
+  await expect(turns.take(1, "anna")).rejects.toMatchObject(refusal);
+  client.emit("close");
+  await expect(gone).rejects.toMatchObject(refusal);
+  const next = take("next");
+  first();
+  (await stays).release();
+  const { release } = await next;
+  expect(begun).toEqual(["stays", "next"]);
+  expect(client.listenerCount("close")).toBe(0);
+  release();
+  (await turns.take(1, "ben"))();
 });
