@@ -11,7 +11,7 @@ import { reachOf } from "./database/cluster";
 import { migrate, openDatabase } from "./database/data-source";
 import { Database } from "./database/database";
 import { levelOf } from "./database/errors";
-import { enqueueJob, handlerOf, startJobRunner, sweepDead } from "./database/jobs";
+import { enqueueJob, handlerOf, RUNNERS, startJobRunner, sweepDead } from "./database/jobs";
 import { entities } from "./entities";
 import { aheadOf, type Clock, MINUTE_MS, SECOND_MS, systemClock } from "./platform/clock";
 import type { Config } from "./platform/config";
@@ -107,10 +107,12 @@ async function lookAtClock({ database, logger, clock }: Services): Promise<void>
 
 /** Jobs are told to end with all else, and already while the first round of sweeps is under way. */
 async function startWorker(services: Services, url: Secret, parts: Stop[]): Promise<void> {
-  const runner = await startJobRunner(url, jobsOf(services), services.logger);
-  parts.push(() => runner.stop());
-  // By itself: while another sweep takes its time, jobs in hand must not count as a killed process's.
-  parts.push(await startPeriodic({ lost: () => runner.freeLost() }, SWEEP_MS, services.logger, levelOf));
+  for (const slots of RUNNERS) {
+    const runner = await startJobRunner(url, jobsOf(services), services.logger, slots);
+    parts.push(() => runner.stop());
+    // By itself: while another sweep takes its time, jobs in hand must not count as a killed process's.
+    parts.push(await startPeriodic({ lost: () => runner.freeLost() }, SWEEP_MS, services.logger, levelOf));
+  }
   // Neither they nor the start wait for the CRM's answers to this one.
   const grants = startPeriodic({ grants: () => services.grants.sweep() }, SWEEP_MS, services.logger, levelOf);
   parts.push(async () => (await grants)());

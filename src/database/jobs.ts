@@ -1,6 +1,6 @@
 import { EventEmitter } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { run, type Task, type WorkerEvents, Logger as WorkerLogger } from "graphile-worker";
+import { type RunnerOptions, run, type Task, type WorkerEvents, Logger as WorkerLogger } from "graphile-worker";
 import type { PoolClient } from "pg";
 import type { z } from "zod";
 import { MINUTE_MS } from "../platform/clock";
@@ -23,6 +23,9 @@ export interface JobKind<Payload extends { tenantId: number }> {
   subjectOf(payload: Payload): string | number;
 }
 
+/** Before others, as somebody waits for it; LATE: among those that wait long for their CRM, which may take a part of a worker only. */
+export type JobPlace = "FIRST" | "IN_TURN" | "LATE";
+
 /**
  * Puts a job into the queue, in the caller's transaction; one of the same kind and subject that waits, or was given up, is
  * replaced: beside what takes its place that would count as given up for ever.
@@ -33,13 +36,16 @@ export async function enqueueJob<Payload extends { tenantId: number }>(
   { name, payload, subjectOf }: JobKind<Payload>,
   ids: Payload,
   waitMs = 0,
+  place: JobPlace = "IN_TURN",
 ): Promise<void> {
-  await rows(ENQUEUE, [name, JSON.stringify(payload.parse(ids)), `${name}:${subjectOf(ids)}`, waitMs]);
+  const how = [waitMs, place === "FIRST" ? -1 : 0, place === "LATE" ? [place] : []];
+  await rows(ENQUEUE, [name, JSON.stringify(payload.parse(ids)), `${name}:${subjectOf(ids)}`, ...how]);
 }
 
 /** By PostgreSQL's clock alone, which the queue goes by: what one a year ahead has put off would wait for a year. From now on, not from when its transaction began. */
 const ENQUEUE = `
-  SELECT graphile_worker.add_job($1, $2::json, job_key => $3, run_at => clock_timestamp() + $4::float8 * interval '1 millisecond') FROM (
+  SELECT graphile_worker.add_job($1, $2::json, job_key => $3, run_at => clock_timestamp() + $4::float8 * interval '1 millisecond',
+    priority => $5, flags => $6) FROM (
     SELECT count(*) FROM graphile_worker.complete_jobs(ARRAY (
       SELECT j.id FROM graphile_worker.jobs j WHERE j.key = $3 AND j.locked_at IS NULL AND j.attempts >= j.max_attempts))) gone`;
 
@@ -67,31 +73,8 @@ export async function sweepDead(database: Database): Promise<void> {
   );
 }
 
-export interface QueueState {
-  /** Jobs that are due and that no worker has taken, and how long the first waits; those given up are not due any more. */
-  waiting: number;
-  oldestSeconds: number;
-  /** For how long the first of those that workers have in hand has been due. */
-  inHandSeconds: number;
-  /** Jobs that have failed as often as they may. */
-  givenUp: number;
-}
-
-export async function readQueueState(database: Database): Promise<QueueState> {
-  const [state] = await database.acrossTenants<QueueState>(
-    `SELECT count(*) FILTER (WHERE waits)::int AS waiting,
-       coalesce(extract(epoch FROM now() - min(run_at) FILTER (WHERE waits)), 0)::float8 AS "oldestSeconds",
-       coalesce(extract(epoch FROM now() - min(run_at) FILTER (WHERE locked_at IS NOT NULL)), 0)::float8 AS "inHandSeconds",
-       count(*) FILTER (WHERE locked_at IS NULL AND attempts >= max_attempts AND key IS NOT NULL)::int AS "givenUp"
-     FROM (SELECT *, run_at <= now() AND locked_at IS NULL AND attempts < max_attempts AS waits FROM graphile_worker.jobs) j`,
-    [],
-    { waiting: "number", oldestSeconds: "number", inHandSeconds: "number", givenUp: "number" },
-  );
-  return state ?? { waiting: 0, oldestSeconds: 0, inHandSeconds: 0, givenUp: 0 };
-}
-
-/** Jobs at once in one process; most of a job's time is spent waiting for the CRM. */
-const CONCURRENCY = 10;
+/** Jobs at once in one process; most of a job's time is spent waiting for the CRM, and most of them are kept from those that wait long. */
+export const RUNNERS = [{ concurrency: 6, forbiddenFlags: ["LATE"] }, { concurrency: 4 }];
 /** NOTIFY wakes the worker at once; this is for jobs that become due later. */
 const POLL_MS = 2_000;
 /** After the runner gave up, longer each time: a database that is down is not hammered, nor the log by who is older than the queue. */
@@ -153,12 +136,27 @@ function taskOf({ name, handle }: JobHandler, inHand: Set<string>, stop: AbortSi
   };
 }
 
+const loggerOfWorker = (logger: Logger, stopping: AbortSignal) =>
+  new WorkerLogger(() => (level, message, meta) => {
+    const goesOn = stopping.aborted || isGivenUp(meta?.error);
+    if (message.startsWith("Failed task") && !goesOn) logger.error({ worker: message }, "a job failed");
+    else if (level === "error" || level === "warning")
+      logger[levelOf(meta?.error)]({ worker: message }, "the job runner warns");
+  });
+
 /** Works off the jobs of this database's queue. */
-export async function startJobRunner(url: Secret, handlers: readonly JobHandler[], logger: Logger): Promise<JobRunner> {
+export async function startJobRunner(
+  url: Secret,
+  handlers: readonly JobHandler[],
+  logger: Logger,
+  { concurrency: max, forbiddenFlags = [] }: Pick<RunnerOptions, "concurrency" | "forbiddenFlags"> = {
+    concurrency: 10,
+  },
+): Promise<JobRunner> {
   const stopping = new AbortController();
   const [names, inHand] = [new Set<string>(), new Set<string>()];
   const tasks = handlers.map((one): [string, Task] => [one.name, taskOf(one, inHand, stopping.signal, logger)]);
-  const pool = openPool(url, SESSION_LIMITS.jobs, { max: CONCURRENCY }, logger, "a connection of the job runner ended");
+  const pool = openPool(url, SESSION_LIMITS.jobs, { max }, logger, "a connection of the job runner ended");
   const events: WorkerEvents = new EventEmitter();
   const listening = new WeakMap<PoolClient, AbortController>();
   events.on("pool:create", ({ workerPool }) => names.add(workerPool.id));
@@ -173,17 +171,13 @@ export async function startJobRunner(url: Secret, handlers: readonly JobHandler[
     return run({
       pgPool: pool,
       events,
-      concurrency: CONCURRENCY,
+      concurrency: max,
+      forbiddenFlags,
       pollInterval: POLL_MS,
       noHandleSignals: true,
       taskList: Object.fromEntries(tasks),
       parsedCronItems: [],
-      logger: new WorkerLogger(() => (level, message, meta) => {
-        const goesOn = stopping.signal.aborted || isGivenUp(meta?.error);
-        if (message.startsWith("Failed task") && !goesOn) logger.error({ worker: message }, "a job failed");
-        else if (level === "error" || level === "warning")
-          logger[levelOf(meta?.error)]({ worker: message }, "the job runner warns");
-      }),
+      logger: loggerOfWorker(logger, stopping.signal),
     });
   };
   const gaveUp = (error: unknown) => {

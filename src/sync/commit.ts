@@ -61,6 +61,8 @@ export interface RunContext {
   isStopped(): boolean;
   /** The run's turn is over, or the process is to stop: nothing more is asked for, and what was is still committed. */
   mustPause(): boolean;
+  /** It took as long as two turns: what follows it waits with others like it. */
+  isLate(): boolean;
 }
 
 /** What all runs of a process have in common. */
@@ -122,6 +124,7 @@ export function contextOf(
     staleAfterMs: intervalMs || STALE_AFTER_MS,
     isStopped: () => stop.aborted,
     mustPause: () => stop.aborted || clock().getTime() >= turnEnds || performance.now() >= latestEnd,
+    isLate: () => clock().getTime() >= turnEnds + TURN_MS || performance.now() >= latestEnd + TURN_MS,
   };
 }
 

@@ -31,17 +31,7 @@ import { begunOf, type ListState, passOf, readStates } from "./passes";
 import { isResting, type PassKind, PRICE_OF_MEETING, passesOf, sinceOf } from "./plan";
 import { probeMatched, refreshMeeting } from "./probes";
 import { readSteps, totals } from "./run-history";
-import {
-  type ClaimedRun,
-  claimRun,
-  endRun,
-  extendLease,
-  NO_CHANGE,
-  noteFailure,
-  type RunRef,
-  releaseRun,
-  setStepState,
-} from "./runs";
+import * as runs from "./runs";
 import { insertSteps, MEETING_LISTS, markRefreshed, meetingsToRefresh, payerOfLists } from "./schedule-rows";
 import { readAhead, walkPass } from "./walk";
 
@@ -68,10 +58,10 @@ export class SyncEngine {
   constructor(private readonly parts: EngineParts) {}
 
   /** @param stop ends the run after the pages in hand; it is given back and goes on elsewhere */
-  async run({ tenantId, runId }: RunRef, stop: AbortSignal): Promise<void> {
+  async run({ tenantId, runId }: runs.RunRef, stop: AbortSignal): Promise<void> {
     const { database, clock } = this.parts;
     const askedAt = clock();
-    const run = await claimRun(database.tenant(tenantId), runId, askedAt);
+    const run = await runs.claimRun(database.tenant(tenantId), runId, askedAt);
     if (!run) return;
     const beat = setInterval(() => this.#beat(run), BEAT_MS);
     const reservations = reservationsOf(this.parts.budget, run);
@@ -79,7 +69,7 @@ export class SyncEngine {
     try {
       const isDone = await this.#paidFrom(reservations, context);
       if (isDone) await this.#end(context, null);
-      else await this.#release(run);
+      else await this.#release(run, 0, context.isLate());
       this.#waits.delete(runId);
     } catch (error) {
       await this.#broken(context, error);
@@ -147,20 +137,25 @@ export class SyncEngine {
     if (meetings.length === 0 || (await left("MEETINGS")) < PRICE_OF_MEETING) return true;
     await insertSteps(copy, run.runId, run.kind, MEETING_LISTS);
     const steps = await stepsOf(context);
-    for (const meetingId of meetings) await this.#ifAffordable(context, () => refreshMeeting(context, meetingId));
-    let goesOn = true;
+    const refreshed: string[] = [];
+    for (const meetingId of meetings) {
+      if (refreshed.length > 0 && context.mustPause()) break;
+      await this.#ifAffordable(context, () => refreshMeeting(context, meetingId));
+      refreshed.push(meetingId);
+    }
+    let goesOn = refreshed.length === meetings.length;
     for (const resource of MEETING_LISTS) {
       const [step, state] = [steps.get(resource), lists.get(resource)];
       if (!step || !state?.list?.watermark || !isToRead(step)) continue;
       state.payers.CHANGES = "MEETINGS";
       const isRead = await this.#unlessMissing(context, resource, async () => {
         if (!state.passes.has("WHOLE")) return this.#list(context, step, resource, state);
-        await setStepState(copy, run, resource, "RUNNING");
+        await runs.setStepState(copy, run, resource, "RUNNING");
         return (await walkPass(context, resource, state, passOf(state, resource, "CHANGES"))) !== "PAUSED";
       });
       goesOn &&= isRead;
     }
-    for (const meetingId of meetings) await markRefreshed(copy, meetingId, clock());
+    for (const meetingId of refreshed) await markRefreshed(copy, meetingId, clock());
     return goesOn;
   }
 
@@ -173,10 +168,14 @@ export class SyncEngine {
       const [step, state] = [steps.get(resource), lists.get(resource)];
       return step && state && isToRead(step) ? [{ step, state }] : [];
     });
+    let hasRead = false;
     for (const [index, { step, state }] of planned.entries()) {
+      // One list a turn at least. What is asked for already is stored.
+      if (hasRead && !state.ahead && context.mustPause()) return false;
       const next = planned[index + 1];
       state.whenRead = next ? () => this.#readAhead(context, next.step, next.state) : null;
       if (!(await this.#step(context, step, state))) return false;
+      hasRead ||= step.state !== "SUCCEEDED";
     }
     // Of which changed records have named something unknown meanwhile. Where one was read to its end, it is known what it lacks.
     for (const [resource, step] of await stepsOf(context)) {
@@ -228,11 +227,11 @@ export class SyncEngine {
       state.whenRead = index === kinds.length - 1 ? whenRead : null;
       const pass = passOf(state, resource, kind);
       const { updatedSince } = pass;
-      if (!isDone) await setStepState(copy, run, resource, "RUNNING", { updatedSince });
+      if (!isDone) await runs.setStepState(copy, run, resource, "RUNNING", { updatedSince });
       if ((await walkPass(context, resource, state, pass)) === "PAUSED") return false;
     }
     await this.#ifAffordable(context, () => this.#fields(context, resource, state));
-    if (!isDone) await setStepState(copy, run, resource, "SUCCEEDED");
+    if (!isDone) await runs.setStepState(copy, run, resource, "SUCCEEDED");
     return true;
   }
 
@@ -258,7 +257,7 @@ export class SyncEngine {
     await commitPiece(context, resource, async (copy) => {
       await keepFieldList(copy, entity, list, askedAt);
       const fields = list instanceof CrmError ? 0 : list.length;
-      return { ...NO_CHANGE, requests: Math.max(1, Math.ceil(fields / PAGE_SIZE)) };
+      return { ...runs.NO_CHANGE, requests: Math.max(1, Math.ceil(fields / PAGE_SIZE)) };
     });
     state.knownFields = undefined;
   }
@@ -266,9 +265,9 @@ export class SyncEngine {
   async #participants(context: RunContext, step: SyncStepRow): Promise<boolean> {
     const { run, copy } = context;
     if (step.state === "SUCCEEDED") return true;
-    await setStepState(copy, run, step.resource, "RUNNING");
+    await runs.setStepState(copy, run, step.resource, "RUNNING");
     const isDone = await askParticipants(context, step);
-    if (isDone) await setStepState(copy, run, step.resource, "SUCCEEDED");
+    if (isDone) await runs.setStepState(copy, run, step.resource, "SUCCEEDED");
     return isDone;
   }
 
@@ -279,8 +278,8 @@ export class SyncEngine {
     const failure = failureOf(error);
     await inRun(context, async (copy) => {
       await recordGaps(copy, resource, [gapOf(resource, error)], clock());
-      await setStepState(copy, run, resource, "FAILED");
-      if (failure && MAIN_LISTS.includes(resource)) await noteFailure(copy, run, failure);
+      await runs.setStepState(copy, run, resource, "FAILED");
+      if (failure && MAIN_LISTS.includes(resource)) await runs.noteFailure(copy, run, failure);
     });
   }
 
@@ -308,18 +307,18 @@ export class SyncEngine {
     });
   }
 
-  #nextWait({ runId }: ClaimedRun, mostMs: number): number {
+  #nextWait({ runId }: runs.ClaimedRun, mostMs: number): number {
     const waitMs = Math.min(this.#waits.get(runId) ?? HELD_UP_MS, mostMs);
     this.#waits.set(runId, 2 * waitMs);
     return waitMs;
   }
 
-  #release(run: ClaimedRun, waitMs = 0): Promise<void> {
-    return this.parts.database.tenant(run.tenantId).transaction((scope) => releaseRun(scope, run, waitMs));
+  #release(run: runs.ClaimedRun, waitMs = 0, isLate = false): Promise<void> {
+    return this.parts.database.tenant(run.tenantId).transaction((scope) => runs.releaseRun(scope, run, waitMs, isLate));
   }
 
   async #end(context: RunContext, reason: RunFailure | null): Promise<void> {
-    const { run, copy, clock, logger } = context;
+    const { run, copy, clock, logger, isLate } = context;
     // Asked outside the transaction: a company's tokens have sessions of their own.
     const steps = await readSteps(copy, run.runId);
     const over = reason || (await this.#readsLists(context, steps)) ? null : TOKEN_TROUBLES;
@@ -330,7 +329,7 @@ export class SyncEngine {
       // The connection before the run, in the order in which disconnecting locks them.
       await this.parts.planNext(scope, run.copyId, reason);
       if (!reason) await holdRun(scope, run, clock());
-      const ended = await endRun(scope, run, { failure: reason ?? ofRest, gaps, now: clock() });
+      const ended = await runs.endRun(scope, run, { failure: reason ?? ofRest, gaps, now: clock(), isLate: isLate() });
       if (!reason) await followUser(scope, run.copyId);
       if (!ended) await endTrouble(scope, run.copyId, over);
       else if (ended.message === ofRest?.message) await endTrouble(scope, run.copyId, TOKEN_TROUBLES);
@@ -354,10 +353,12 @@ export class SyncEngine {
     return (await left(await payerOfLists(copy))) >= ADDRESSES.currentUser.price;
   }
 
-  #beat(run: ClaimedRun): void {
-    extendLease(this.parts.database.tenant(run.tenantId), run, this.parts.clock()).catch((error: unknown) =>
-      this.parts.logger.warn({ err: error, runId: run.runId }, "a lease could not be extended"),
-    );
+  #beat(run: runs.ClaimedRun): void {
+    runs
+      .extendLease(this.parts.database.tenant(run.tenantId), run, this.parts.clock())
+      .catch((error: unknown) =>
+        this.parts.logger.warn({ err: error, runId: run.runId }, "a lease could not be extended"),
+      );
   }
 }
 
@@ -386,7 +387,7 @@ function kindsOf(
  * Whether passes read a list up to a moment before their run at most: behind its first turn nothing else says that they went on
  * from an earlier one. Less the minutes by which the CRM's clock, by which they begin, may be behind.
  */
-function areOld({ startedAt }: ClaimedRun, { list, passes }: ListState, kinds: readonly PassKind[]): boolean {
+function areOld({ startedAt }: runs.ClaimedRun, { list, passes }: ListState, kinds: readonly PassKind[]): boolean {
   const begun = kinds.map((kind) => passes.get(kind)?.beganAt ?? startedAt);
   return [list?.watermark ?? null, ...begun].every((at) => at === null || at < sinceOf(startedAt));
 }

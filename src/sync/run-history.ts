@@ -133,3 +133,26 @@ export function totals(
     rejected: sum(({ rejected }) => rejected),
   };
 }
+
+export interface QueueState {
+  /** Jobs that are due and that no worker has taken, and how long the first waits; those given up are not due any more. */
+  waiting: number;
+  oldestSeconds: number;
+  /** For how long the first of those that workers have in hand has been due. */
+  inHandSeconds: number;
+  /** Jobs that have failed as often as they may. */
+  givenUp: number;
+}
+
+export async function readQueueState(database: Database): Promise<QueueState> {
+  const shape = { waiting: "number", oldestSeconds: "number", inHandSeconds: "number", givenUp: "number" } as const;
+  const [state] = await database.acrossTenants<QueueState>(QUEUE_STATE, [], shape);
+  return state ?? { waiting: 0, oldestSeconds: 0, inHandSeconds: 0, givenUp: 0 };
+}
+
+const QUEUE_STATE = `
+  SELECT count(*) FILTER (WHERE waits)::int AS waiting,
+    coalesce(extract(epoch FROM now() - min(run_at) FILTER (WHERE waits)), 0)::float8 AS "oldestSeconds",
+    coalesce(extract(epoch FROM now() - min(run_at) FILTER (WHERE locked_at IS NOT NULL)), 0)::float8 AS "inHandSeconds",
+    count(*) FILTER (WHERE locked_at IS NULL AND attempts >= max_attempts AND key IS NOT NULL)::int AS "givenUp"
+  FROM (SELECT *, run_at <= now() AND locked_at IS NULL AND attempts < max_attempts AS waits FROM graphile_worker.jobs) j`;

@@ -3,7 +3,7 @@ import { Any } from "typeorm";
 import { z } from "zod";
 import { notify, PROGRESS_CHANGED } from "../database/between-processes";
 import { type TenantScope } from "../database/database";
-import { enqueueJob, type JobKind } from "../database/jobs";
+import { enqueueJob, type JobKind, type JobPlace } from "../database/jobs";
 import { ORDER_DECIDES } from "../database/rows";
 import {
   type GapSummary,
@@ -44,8 +44,8 @@ export interface ClaimedRun extends RunRef, Pick<SyncRunRow, "copyId" | "kind"> 
 }
 
 /** The job that goes on with a run: enqueued again, it is the same job. */
-export function enqueueSync(scope: TenantScope, runId: string, waitMs = 0): Promise<void> {
-  return enqueueJob(scope, SYNC_RUN, { tenantId: scope.tenantId, runId }, waitMs);
+export function enqueueSync(scope: TenantScope, runId: string, waitMs = 0, place?: JobPlace): Promise<void> {
+  return enqueueJob(scope, SYNC_RUN, { tenantId: scope.tenantId, runId }, waitMs, place);
 }
 
 /** Takes a queued run, or one whose worker's lease is over. null: it is another worker's, or finished. */
@@ -108,11 +108,11 @@ export function requireLease({ leaseUntil }: ClaimedRun, now: Date): void {
 }
 
 /** Gives an unfinished run back, with its job, for another worker to go on from the checkpoint, at once or later. */
-export async function releaseRun(scope: TenantScope, run: ClaimedRun, waitMs = 0): Promise<void> {
+export async function releaseRun(scope: TenantScope, run: ClaimedRun, waitMs = 0, isLate = false): Promise<void> {
   const free = { state: "QUEUED" as const, leaseId: null, leaseUntil: null };
   const released = await scope.typed((orm) => orm.update(SyncRunRow, ownRun(scope, run), free));
   if (released.affected === 0) return;
-  await enqueueSync(scope, run.runId, waitMs);
+  await enqueueSync(scope, run.runId, waitMs, isLate ? "LATE" : "IN_TURN");
   await notify(scope, PROGRESS_CHANGED);
 }
 
@@ -133,7 +133,7 @@ export async function noteFailure(scope: TenantScope, run: ClaimedRun, failure: 
 export async function endRun(
   scope: TenantScope,
   run: ClaimedRun,
-  { failure, gaps, now }: { failure: RunFailure | null; gaps: GapSummary[]; now: Date },
+  { failure, gaps, now, isLate }: { failure: RunFailure | null; gaps: GapSummary[]; now: Date; isLate: boolean },
 ): Promise<RunFailure | null> {
   const { tenantId, runId } = run;
   if (failure) await noteFailure(scope, run, failure);
@@ -151,7 +151,7 @@ export async function endRun(
     { code: "text", message: "text" },
   );
   if (!ended) throw new RunLostError("the run was taken over or cancelled before it ended");
-  await enqueueJob(scope, SYNC_RUN_ENDED, { tenantId, runId });
+  await enqueueJob(scope, SYNC_RUN_ENDED, { tenantId, runId }, 0, isLate ? "LATE" : "FIRST");
   await notify(scope, PROGRESS_CHANGED);
   const { code, message } = ended;
   return code === null || message === null ? null : { code, message };

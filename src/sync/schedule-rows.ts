@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { Any, LessThanOrEqual } from "typeorm";
 import { notify, PROGRESS_CHANGED } from "../database/between-processes";
 import type { CopyScope, Database, TenantScope } from "../database/database";
+import type { JobPlace } from "../database/jobs";
 import { MAIN_LISTS, SyncListRow, SyncPassRow } from "../entities/sync-list";
 import { SYNC_RESOURCES, type SyncKind, type SyncResource, SyncRunRow } from "../entities/sync-run";
 import { isRemovable, LISTS, type ListResource } from "./lists";
@@ -171,6 +172,7 @@ export async function enqueueRun(
   asked: SyncKind,
   now: Date,
   resources: readonly SyncResource[] = SYNC_RESOURCES,
+  place?: JobPlace,
 ): Promise<string> {
   const copy = { ...scope, copyId };
   await makeLists(copy);
@@ -184,7 +186,7 @@ export async function enqueueRun(
   const run = { tenantId: scope.tenantId, id, copyId, kind, state: "QUEUED" as const, queuedAt: now };
   await scope.typed((orm) => orm.insert(SyncRunRow, run));
   await insertSteps(copy, id, kind, resources);
-  await enqueueSync(scope, id);
+  await enqueueSync(scope, id, 0, place);
   await notify(scope, PROGRESS_CHANGED);
   return id;
 }

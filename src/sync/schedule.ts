@@ -177,11 +177,13 @@ export class Schedule {
       if (state === "NEEDS_REAUTHORIZATION") return NEEDS_REAUTHORIZATION;
       if (copyId === null) return NOT_CONNECTED;
       if (await rows.hasOpenRun(scope)) return RUNNING;
-      const waitUntil = mustWaitToSync(actor) ? await this.#waitUntil({ ...scope, copyId }) : null;
-      if (waitUntil && waitUntil > now) return later("SYNC_TOO_SOON", waitUntil);
+      const waitUntil = await this.#waitUntil({ ...scope, copyId });
+      const isSoon = waitUntil !== null && waitUntil > now;
+      if (isSoon && mustWaitToSync(actor)) return later("SYNC_TOO_SOON", waitUntil);
       if (shortUntil) return later("BUDGET_LOW", shortUntil);
       await endRests({ ...scope, copyId });
-      const runId = await rows.enqueueRun(scope, copyId, kind, now);
+      // Nobody comes before others by asking again and again.
+      const runId = await rows.enqueueRun(scope, copyId, kind, now, SYNC_RESOURCES, isSoon ? "IN_TURN" : "FIRST");
       await recordAudit(scope, logger, { action: "SYNC_REQUESTED", actor, at: now, code: kind, subject: runId });
       return accepted(runId);
     });
@@ -200,7 +202,7 @@ export class Schedule {
       const asNew = { probedAt: null, probeCursor: null, probeFailed: false, probeFailures: 0 };
       await scope.typed((orm) => orm.update(SyncedCopyRow, { tenantId, id: copyId }, asNew));
     }
-    await rows.enqueueRun(scope, copyId, isKept ? "RECONCILE" : "FULL", now);
+    await rows.enqueueRun(scope, copyId, isKept ? "RECONCILE" : "FULL", now, SYNC_RESOURCES, "FIRST");
   }
 
   /** Cancels what is queued or running for a copy, in the transaction that retires it. */
@@ -347,7 +349,7 @@ export class Schedule {
     return noneUntil === null && areDealsOfMeetingsDue(copy, clock());
   }
 
-  /** Until when a member has to wait after the last run; null: none was made yet. */
+  /** Until when a member has to wait after the last run, and nobody comes first; null: none was made yet. */
   async #waitUntil(copy: CopyScope): Promise<Date | null> {
     const at = await rows.lastRunAt(copy, this.parts.clock());
     return at && new Date(at.getTime() + TOO_SOON_MS);

@@ -214,5 +214,6 @@ export function enqueueLookUp<Row extends WriteReceipt>(
   { writeId, lookUps }: Omit<WriteRef, "tenantId">,
   waitMs = 0,
 ): Promise<void> {
-  return enqueueJob(scope, lookUpJob, { tenantId: scope.tenantId, writeId, lookUps }, waitMs);
+  const place = lookUps ? "LATE" : "IN_TURN"; // A CRM that was asked in vain may take half a minute each time.
+  return enqueueJob(scope, lookUpJob, { tenantId: scope.tenantId, writeId, lookUps }, waitMs, place);
 }
