@@ -5,7 +5,7 @@ import { type Clock, systemClock, timeLimit } from "../platform/clock";
 import { codeOf, messageOf, ServiceError, UNREACHED_CODES } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
-import { traced, workCounts } from "../platform/work";
+import { traced, workCounts, workTenant } from "../platform/work";
 import { CrmError } from "./errors";
 
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -19,6 +19,8 @@ const CORRELATION_ID = /^[\w-]{1,64}$/;
 const MAX_TOKENS = 2_147_483_647;
 /** Sockets to one origin, for all connections of this process together. */
 const MAX_SOCKETS = 128;
+/** Of one tenant: as many as it has operations at work. The last are for who holds few: a CRM that answers late fills all others. */
+const SHARES = { ofTenant: 32, last: 32, few: 2 };
 /** So often it is looked whether a call that waits for one of them may still be made. */
 const WAITING_LOOK_MS = 250;
 
@@ -79,6 +81,8 @@ export class CrmHttp {
     maxResponseSize: MAX_ANSWER_BYTES,
   });
 
+  readonly #turns = new SocketTurns();
+
   /** @param mayCall looked at before every call, a token renewal too, and while it waits; it throws a CrmError where none may be made */
   constructor(
     private readonly metrics?: Metrics,
@@ -108,7 +112,7 @@ export class CrmHttp {
 
   async #send({ url, mayBegin, mayWait, readLate = false, stop, ...asked }: CrmRequest): Promise<CrmAnswer> {
     const isLate = timeLimit(this.clock, ANSWER_TIMEOUT_MS);
-    let endLimits = () => {};
+    let [endLimits, leave] = [() => {}, () => {}];
     let looks: NodeJS.Timeout | undefined;
     try {
       const { origin, pathname, search } = new URL(url);
@@ -118,7 +122,8 @@ export class CrmHttp {
         const mayStill = () => Promise.all([this.mayCall(), mayWait?.()]);
         const look = () => answer.isUnsent && mayStill().catch((error) => answer.isUnsent && answer.callOff(error));
         looks = setInterval(look, WAITING_LOOK_MS);
-        this.#agent.dispatch({ ...asked, origin, path: pathname + search }, answer);
+        const send = () => this.#agent.dispatch({ ...asked, origin, path: pathname + search }, answer);
+        leave = this.#turns.take(workTenant(), () => answer.begin(send));
       });
       if (isLate() && !readLate) throw new Error("the answer came too late");
       return readAnswer(whole);
@@ -133,11 +138,54 @@ export class CrmHttp {
     } finally {
       clearInterval(looks);
       endLimits();
+      leave();
     }
   }
 
   close(): Promise<void> {
     return this.#agent.close();
+  }
+}
+
+/** Sockets by tenant, in the order of asking: whose CRM answers late waits behind itself, and not before the others. What is no tenant's has no share. */
+export class SocketTurns {
+  readonly #held = new Map<number | null, number>();
+  #inAll = 0;
+  #waiting: { tenantId: number | null; begin: () => void }[] = [];
+
+  /** @param begin called when it may have a socket. @returns gives that back, or ends the wait */
+  take(tenantId: number | null, begin: () => void): () => void {
+    const turn = { tenantId, begin };
+    this.#waiting.push(turn);
+    this.#serve();
+    return () => {
+      const others = this.#waiting.filter((other) => other !== turn);
+      const hasBegun = others.length === this.#waiting.length;
+      this.#waiting = others;
+      if (hasBegun) this.#count(tenantId, -1);
+      this.#serve();
+    };
+  }
+
+  #serve(): void {
+    for (let next = this.#next(); next; next = this.#next()) {
+      this.#waiting.splice(this.#waiting.indexOf(next), 1);
+      this.#count(next.tenantId, 1);
+      next.begin();
+    }
+  }
+
+  #next() {
+    if (this.#inAll >= MAX_SOCKETS) return undefined;
+    const most = this.#inAll < MAX_SOCKETS - SHARES.last ? SHARES.ofTenant : SHARES.few;
+    return this.#waiting.find(({ tenantId }) => tenantId === null || (this.#held.get(tenantId) ?? 0) < most);
+  }
+
+  #count(tenantId: number | null, by: 1 | -1): void {
+    const held = (this.#held.get(tenantId) ?? 0) + by;
+    if (held > 0) this.#held.set(tenantId, held);
+    else this.#held.delete(tenantId);
+    this.#inAll += by;
   }
 }
 
@@ -163,6 +211,14 @@ class Answer implements Dispatcher.DispatchHandler {
   /** It waits for a socket. */
   get isUnsent(): boolean {
     return this.#request === null;
+  }
+
+  begin(send: () => void): void {
+    try {
+      send();
+    } catch (error) {
+      this.failed(error);
+    }
   }
 
   /** Nothing is sent of it any more, and nobody waits for it. */

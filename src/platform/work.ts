@@ -39,7 +39,7 @@ export function workFor(tenantId: number): void {
   const work = storage.getStore();
   if (work) work.tenantId = tenantId;
 }
-const workTenant = (): number | null => storage.getStore()?.tenantId ?? null;
+export const workTenant = (): number | null => storage.getStore()?.tenantId ?? null;
 
 /** From then on the work begins nothing more in the database: nobody waits for it, and others may have gone on. */
 export function limitWork(isOver: () => boolean): void {
