@@ -172,7 +172,7 @@ async function tell(scope: TenantScope, run: ClaimedRun): Promise<void> {
 /** SQL: adds a commit's counts to its step; where the run has none for its list, whoever matches again must hear of it all the same. */
 const COUNT = `WITH ${COUNTED}
     UPDATE sync_run SET written_beside = written_beside + $6, removed_beside = removed_beside + $8
-    WHERE tenant_id = $1 AND id = $2 AND $6::int + $8::int > 0
+    WHERE tenant_id = $1 AND id = $2
       AND NOT EXISTS (SELECT 1 FROM sync_step s WHERE s.tenant_id = $1 AND s.run_id = $2 AND s.resource = $3)`;
 
 /** Commits one piece of a step: its rows and its counts together. @throws RunLostError, NeedsReauthorizationError */

@@ -180,6 +180,36 @@ test("nothing is set to a CASE or COALESCE that looks at the clock: Citus refuse
   expect(set.filter((text) => /\b(now|\w+_timestamp)\(|\bcurrent_/i.test(text))).toEqual([]);
 });
 
+/** A condition of values alone: `AND $4`, `AND NOT $4`, `AND $4::int > 0`. */
+const OF_VALUES =
+  /\b(?:WHERE|AND)\s+(?:NOT\s+)?\{?\$\d+(?:::\w+)?(?:\s*[-+<>=]+\s*(?:\$\d+(?:::\w+)?|\d+))*\s*(?=\bAND\b|\bRETURNING\b|\}|$)/;
+
+const CHANGES = /\b(?:UPDATE (?!SET\b)|DELETE FROM |INSERT INTO )\w.*?(?=\b(?:UPDATE|DELETE|INSERT|SELECT)\b|$)/gs;
+
+/** Whether a text changes more than one table, and its values alone may say that one of them stays as it is. */
+function isEmptied(text: string): boolean {
+  // What another file gives as the first part is a change as well.
+  const flat = withoutQueries(text.replace(/\bWITH \$\{\w+\}/, "WITH given AS (DELETE FROM given)"));
+  const changes = flat.match(CHANGES) ?? [];
+  if (changes.length < 2) return false;
+  const others = changes.filter((change) => !change.startsWith("INSERT"));
+  return others.some((change) => OF_VALUES.test(change.replace(/BETWEEN \$\d+ AND/g, "")));
+}
+
+// Seen red: the counts of a piece that changed nothing. Its request was never counted.
+test("where a statement changes two tables, no values of it alone say that one stays as it is: Citus then does nothing of it, or fails", () => {
+  const texts = files.flatMap((file) => new Texts(join("src", file)).all);
+  expect(texts.filter(isEmptied)).toEqual([]);
+  const counted = `WITH \${COUNTED} UPDATE sync_run SET b = b + $6`;
+  for (const [ends, is] of [
+    ["WHERE tenant_id = $1 AND $6::int + $8::int > 0 AND NOT EXISTS (SELECT 1)", true],
+    ["WHERE $6 AND tenant_id = $1", true],
+    ["WHERE tenant_id = $1 AND NOT $6::boolean RETURNING 1", true],
+    ["WHERE tenant_id = $1 AND a > $6 AND b = ANY ($3) AND (c BETWEEN $4 AND $6)", false],
+  ] as const)
+    expect([ends, isEmptied(`${counted} ${ends}`)]).toEqual([ends, is]);
+});
+
 test("a text that forgets its tenant is found, however it is written", () => {
   const forgotten = [
     "SELECT 1 FROM deal WHERE copy_id = $1",
