@@ -1,5 +1,4 @@
 import { resumeCrm, stopCrm } from "../../src/connections/crm-stops";
-import { Database } from "../../src/database/database";
 import { notesWith, writeNote } from "../support/notes";
 import { dataOf, recordMeeting, syncAgain, syncEnds, until } from "../support/stories";
 import { useCrm } from "../support/world";
@@ -24,7 +23,7 @@ const QUEUED_JOB =
 /** A run that the operator's stop holds up while the service's clock is so far ahead. */
 async function putOffAhead(ms: number): Promise<void> {
   aheadMs = ms;
-  const db = new Database(database.dataSource);
+  const db = database.opened();
   await stopCrm(db, "The database is moved.", new Date());
   await service.ask("mutation { requestSync { __typename } }");
   await until("the run is put off", async () => {

@@ -1,5 +1,4 @@
 import { pino } from "pino";
-import { Database } from "../../src/database/database";
 import { enqueueJob, handlerOf, startJobRunner } from "../../src/database/jobs";
 import { MINUTE_MS } from "../../src/platform/clock";
 import { tellWhenLate } from "../../src/platform/work";
@@ -15,9 +14,7 @@ const database = useDatabase();
 test("the end of a job that was freed meanwhile takes along nothing that was enqueued in its place", async () => {
   const tenantId = await database.tenantId("acme");
   const enqueue = () =>
-    new Database(database.dataSource)
-      .tenant(tenantId)
-      .transaction((scope) => enqueueJob(scope, THING, { tenantId, thingId: "freed" }));
+    database.scope(tenantId).transaction((scope) => enqueueJob(scope, THING, { tenantId, thingId: "freed" }));
   let [begun, letGo] = [0, () => {}];
   const held = new Promise<void>((resolve) => {
     letGo = resolve;

@@ -1,7 +1,5 @@
 import { Client } from "pg";
 import { APPLICATION_ROLE, asApplication } from "../../src/database/application-role";
-import { reachOf } from "../../src/database/cluster";
-import { Database } from "../../src/database/database";
 import { heldUpOf } from "../../src/database/errors";
 import { SESSION_LIMITS, SessionTurns, withLimits, withoutTransactionLimit } from "../../src/database/session-limits";
 import { Secret } from "../../src/platform/keyring";
@@ -55,7 +53,7 @@ test("an operator whose command waits for a lock for too long is told to run it 
 
 // Seen red: taken for a bug of ours, and a token that the CRM had just rotated was lost for it.
 test("who is chosen of two that wait for each other's lock is told to try again", async () => {
-  const scope = new Database(database.dataSource).tenant(tenantId);
+  const scope = database.scope(tenantId);
   await database.tenantId("other");
   const other = new Client({ connectionString: database.url.reveal() });
   await other.connect();
@@ -152,9 +150,8 @@ test("a session that ends under an operation's read gives its place back, whatev
     ofTenant: 1,
     unreadOfTenant: 1,
   };
-  const crowded = new Database(database.dataSource, {
+  const crowded = database.opened({
     turns: new SessionTurns(one),
-    reach: await reachOf(database.dataSource),
   });
   const deadline = AbortSignal.timeout(10_000);
   for (let index = 0; index < 30; index += 1) {

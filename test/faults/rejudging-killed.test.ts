@@ -4,7 +4,6 @@ import type { DealFacts } from "../../src/briefing/quiet/facts";
 import { judge } from "../../src/briefing/quiet/judge";
 import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
 import { judgeByPresentRules } from "../../src/briefing/quiet/rejudging";
-import { Database } from "../../src/database/database";
 import { DAY_MS } from "../../src/platform/clock";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { type Program, startProgram } from "../support/processes";
@@ -62,7 +61,7 @@ const deal = (index: number, now: number): DealFacts => ({
     { kind: "NOTE", at: now - ((index % 30) + 0.5) * DAY_MS, crmId: 7, activityType: null, withPerson: false },
   ],
 });
-const copy = () => ({ ...new Database(database.dataSource).tenant(tenantId), copyId: COPY_ID });
+const copy = () => ({ ...database.scope(tenantId), copyId: COPY_ID });
 
 function startWorker(): void {
   worker = startProgram("src/main.js", {

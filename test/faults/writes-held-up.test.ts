@@ -1,7 +1,5 @@
 import { Client } from "pg";
 import { KeepOut } from "../../src/connections/keep-out";
-import { reachOf } from "../../src/database/cluster";
-import { Database } from "../../src/database/database";
 import { erasePerson } from "../../src/operator/erasure";
 import { systemClock } from "../../src/platform/clock";
 import { Keyring } from "../../src/platform/keyring";
@@ -94,7 +92,7 @@ test.each([
 test("a note, a page that shows it and somebody who is kept out do not wait for each other in a ring", async () => {
   await holder.query(JUDGING);
   const parts = {
-    database: new Database(database.dataSource, { reach: await reachOf(database.dataSource) }),
+    database: database.opened(),
     clock: systemClock,
     logger: createLogger("silent"),
     keepOut: new KeepOut(new Keyring(world.config.encryptionKeys)),

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { isNode, type Node, nodesOf, parse, sourceFiles } from "../support/syntax";
 
@@ -115,6 +115,22 @@ test.each([
   'orm.createQueryBuilder(DealRow, "d").getMany();',
 ])("another way to ask is found: %s", (source) => {
   expect(otherWays(source)).not.toEqual([]);
+});
+
+/** Where a test opens one otherwise than `opened` and `openOn` do. */
+const OPENED_OTHERWISE = [
+  "faults/database-shut.test.ts", // an INSERT that its session does not reach
+  "specification/list-pages.test.ts", // one server only
+  "specification/search-letters.test.ts", // a database of one server
+  "specification/tenancy.test.ts", // says its reach
+  "support/database.ts",
+  "unit/crm-stopped.test.ts", // a server that is not there
+];
+
+test("tests ask as the service does on the server that they run on: of a cluster, a lone server's session sees no row", () => {
+  const files = readdirSync("test", { recursive: true, encoding: "utf8" }).filter((file) => file.endsWith(".ts"));
+  const found = files.filter((file) => /\bnew Database\(\w/.test(readFileSync(join("test", file), "utf8")));
+  expect(found.sort()).toEqual(OPENED_OTHERWISE);
 });
 
 test("the database's folder stays one that is read in an hour", () => {

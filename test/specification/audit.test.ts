@@ -1,6 +1,5 @@
 import { pino } from "pino";
 import { recordAudit, sweepAudit } from "../../src/auth/policies";
-import { Database } from "../../src/database/database";
 import { KEPT_MS } from "../../src/database/upsert";
 import { createLogger, type Logger } from "../../src/platform/logger";
 import { tokenFor } from "../support/actors";
@@ -216,7 +215,7 @@ test("what fails leaves no event, and what cannot be told is not done", async ()
 test("an event is said in the log after its commit, and not where its transaction fails; old ones are deleted in batches", async () => {
   const lines: string[] = [];
   const logger: Logger = pino({ level: "info" }, { write: (line: string) => void lines.push(line) });
-  const db = new Database(database.dataSource);
+  const db = database.opened();
   const now = new Date();
   const entry = (action: "DISCONNECTED" | "CONNECTED", at = now) => ({
     action,
@@ -245,7 +244,7 @@ test("an event is said in the log after its commit, and not where its transactio
 
 // Seen red: the number of events of all tenants, in each cursor.
 test("where a page of events ends tells nothing of other tenants, and those of one instant stand as they came", async () => {
-  const [db, at] = [new Database(database.dataSource), new Date()];
+  const [db, at] = [database.opened(), new Date()];
   const record = async (tenant: string, subject: string) =>
     recordAudit(db.tenant(await database.tenantId(tenant)), createLogger("silent"), {
       ...{ action: "DEAL_CHOSEN", actor: null, at, subject },

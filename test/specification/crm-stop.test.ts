@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { CrmStops, OBEYED_WITHIN_MS, resumeCrm, stopCrm } from "../../src/connections/crm-stops";
 import { CrmStoppedError, stopBehind } from "../../src/crm/errors";
 import { CrmHttp } from "../../src/crm/http";
-import { Database } from "../../src/database/database";
+import type { Database } from "../../src/database/database";
 import { createMetrics } from "../../src/platform/metrics";
 import { inWork, limitWork } from "../../src/platform/work";
 import { createTestDatabase } from "../support/database";
@@ -23,7 +23,7 @@ jest.setTimeout(120_000);
 
 const { world, simulator, database } = useCrm({ deals: 50 });
 beforeAll(async () => {
-  db = new Database(database.dataSource);
+  db = database.opened();
   services = (await Promise.all([world.startProcess(), world.startProcess()])).map(({ service }) => service);
   await connect(services[0] as Service, simulator);
   await syncEnds(services[0] as Service);

@@ -1,5 +1,4 @@
 import { CrmHttp } from "../../src/crm/http";
-import { Database } from "../../src/database/database";
 import { NoteWrites } from "../../src/writeback/notes";
 import { rowsOfCopy } from "../support/dump";
 import { askedNote, posts, seller } from "../support/notes";
@@ -69,7 +68,7 @@ async function waitingNote(isAway = () => false) {
     if (text.includes("FROM connection") && isAway()) throw new Error("the database is away");
     return run();
   };
-  const notes = new NoteWrites({ ...writeback.parts, database: new Database(database.dataSource, { observe }) });
+  const notes = new NoteWrites({ ...writeback.parts, database: database.opened({ observe }) });
   const writing = notes.write(await seller(database), askedNote(id, "waits"));
   await until("its receipt is there", async () => (await database.query("SELECT 1 FROM note_write")).length === 1);
   return { writing, letGo, inHand };

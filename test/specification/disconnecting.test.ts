@@ -1,5 +1,5 @@
 import { purgeCopy, sweepPurges } from "../../src/connections/copies";
-import { Database } from "../../src/database/database";
+import type { Database } from "../../src/database/database";
 import { createLogger } from "../../src/platform/logger";
 import { encodeId } from "../../src/resolvers/inputs";
 import { enqueueRun } from "../../src/sync/schedule-rows";
@@ -26,7 +26,7 @@ let db: Database;
 
 const { simulator, database, service } = useService({ deals: 20 });
 beforeAll(async () => {
-  db = new Database(database.dataSource);
+  db = database.opened();
 });
 afterEach(() => simulator.control.clearFaults());
 

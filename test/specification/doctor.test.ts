@@ -2,7 +2,6 @@ import { randomBytes } from "node:crypto";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import { Client } from "pg";
 import { resumeCrm, stopCrm } from "../../src/connections/crm-stops";
-import { Database } from "../../src/database/database";
 import { lineOf } from "../../src/operator/checks";
 import { examine } from "../../src/operator/doctor";
 import { readConfig } from "../../src/platform/config";
@@ -304,7 +303,7 @@ describe("the CRM", () => {
   });
 
   test("is not asked while its calls are stopped", async () => {
-    const db = new Database(database.dataSource);
+    const db = database.opened();
     await stopCrm(db, "We look into it.", new Date());
     try {
       expect(await lines()).toMatch(
@@ -334,7 +333,7 @@ test("a connection that needs re-authorization, and one that our registration ke
 });
 
 test("jobs that are late, do not end, are held by a dead worker, or given up are told by their task", async () => {
-  const waiting = async () => (await readQueueState(new Database(database.dataSource))).waiting;
+  const waiting = async () => (await readQueueState(database.opened())).waiting;
   const before = await waiting();
   const add = (key: string, runAt: string) =>
     database.query(`SELECT graphile_worker.add_job($1, '{}', job_key => $1, run_at => now() - interval '${runAt}')`, [

@@ -1,4 +1,3 @@
-import { Database } from "../../src/database/database";
 import { DAY_MS, MINUTE_MS, systemClock } from "../../src/platform/clock";
 import { createLogger } from "../../src/platform/logger";
 import { Schedule } from "../../src/sync/schedule";
@@ -42,7 +41,7 @@ test.each<[what: string, runs: number, happens: (as: { tenant: string }, tenantI
   };
   const budget = { left: async () => Number.POSITIVE_INFINITY, shortUntil: async () => null, view };
   const intervals = { intervalMs: 15 * MINUTE_MS, reconcileIntervalMs: 30 * DAY_MS };
-  const parts = { database: new Database(database.dataSource), clock: systemClock, logger: createLogger("silent") };
+  const parts = { database: database.opened(), clock: systemClock, logger: createLogger("silent") };
   await new Schedule({ ...parts, budget, ...intervals }).due(tenantId);
   expect(await database.query(openRuns, [tenantId])).toHaveLength(runs);
 });

@@ -1,6 +1,4 @@
 import { KeepOut } from "../../src/connections/keep-out";
-import { reachOf } from "../../src/database/cluster";
-import { Database } from "../../src/database/database";
 import { erasePerson, eraseTenant } from "../../src/operator/erasure";
 import { systemClock } from "../../src/platform/clock";
 import { Keyring } from "../../src/platform/keyring";
@@ -13,7 +11,7 @@ import { useService } from "../support/world";
 const { world, simulator, database, service } = useService({ deals: 20 });
 
 const partsOf = async () => ({
-  database: new Database(database.dataSource, { reach: await reachOf(database.dataSource) }),
+  database: database.opened(),
   clock: systemClock,
   logger: createLogger("silent"),
 });

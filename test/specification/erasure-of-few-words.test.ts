@@ -1,5 +1,4 @@
 import { KeepOut } from "../../src/connections/keep-out";
-import { Database } from "../../src/database/database";
 import { erasePerson } from "../../src/operator/erasure";
 import { exportOf, findPerson, foundIn, type Said, saidOf } from "../../src/operator/person";
 import { systemClock } from "../../src/platform/clock";
@@ -30,7 +29,7 @@ const service = serve({ connected: ["acme"], config: { sync: { intervalMs: 0, re
 
 async function erase(address: string, said?: Said) {
   const keepOut = new KeepOut(new Keyring(world.config.encryptionKeys));
-  const parts = { database: new Database(database.dataSource), clock: systemClock, logger: createLogger("silent") };
+  const parts = { database: database.opened(), clock: systemClock, logger: createLogger("silent") };
   return foundIn(
     (await erasePerson({ ...parts, keepOut }, await database.tenantId("acme"), address, true, said)).person,
   );
@@ -60,7 +59,7 @@ test("any other is told as not looked for, until the operator says it", async ()
 });
 
 test("a note of the person that could not be read is exported, loses its words, and keeps them no more; its deal's gap stays", async () => {
-  const all = new Database(database.dataSource);
+  const all = database.opened();
   const scope = all.tenant(await database.tenantId("acme"));
   const aside = () =>
     database.query("SELECT resource, deal_id::int AS deal FROM rejected_record WHERE resource = 'NOTES'");

@@ -1,5 +1,4 @@
 import { KeepOut } from "../../src/connections/keep-out";
-import { Database } from "../../src/database/database";
 import { type Erased, erasePerson } from "../../src/operator/erasure";
 import { exportOf, findPerson, foundIn, type Said } from "../../src/operator/person";
 import { systemClock } from "../../src/platform/clock";
@@ -55,13 +54,13 @@ const UNSETTLED = `UPDATE field_write SET state = 'UNKNOWN', error_code = 'ANSWE
 
 async function erase(address: string, keepsOut = false, said?: Said): Promise<Erased> {
   const keepOut = new KeepOut(new Keyring(world.config.encryptionKeys));
-  const parts = { database: new Database(database.dataSource), clock: systemClock, logger: createLogger("silent") };
+  const parts = { database: database.opened(), clock: systemClock, logger: createLogger("silent") };
   return erasePerson({ ...parts, keepOut }, await database.tenantId("acme"), address, keepsOut, said);
 }
 const rowsThatShow = async (traces: RegExp) =>
   (await rowsOfTenant(database, "acme")).filter(({ text }) => traces.test(text));
 async function exported(address: string, said?: Said) {
-  const all = new Database(database.dataSource);
+  const all = database.opened();
   const scope = all.tenant(await database.tenantId("acme"));
   return (await exportOf(all, scope, await findPerson(scope, address, said))).held;
 }
@@ -377,7 +376,7 @@ test("a value of which nothing will be known goes a day after its sending, and a
   simulator.control.show("person", person);
   simulator.control.change("person", person, { custom_fields: {} });
   const [receipt] = await database.query<{ id: string }>(`SELECT id FROM field_write WHERE target_id = ${person}`);
-  const scope = new Database(database.dataSource).tenant(await database.tenantId("acme"));
+  const scope = database.scope(await database.tenantId("acme"));
   await enqueueLookUp(scope, FIELD, { writeId: receipt?.id ?? "" });
   await noJobIsDue(database);
   expect(await received()).toEqual(gone);

@@ -1,5 +1,4 @@
 import { Budget } from "../../src/connections/budget";
-import { Database } from "../../src/database/database";
 import { createLogger } from "../../src/platform/logger";
 import { ENTITIES, type Entity, fieldOf, listPath, setMapping } from "../support/fields";
 import type { Service } from "../support/service";
@@ -94,7 +93,7 @@ test("polling costs a tenth of the day's tokens at most, and then a list an hour
 
 // Seen red: it threw, and whoever read a briefing met an error.
 test("a copy that is purged before its company's tokens are looked at has none for its lists of fields, and is no error", async () => {
-  const [db, logger] = [new Database(database.dataSource), createLogger("silent")];
+  const [db, logger] = [database.opened(), createLogger("silent")];
   const budget = new Budget({ database: db, clock, logger, share: 0.25 });
   expect(await budget.mayReadFields(await database.tenantId("acme"), 1, clock())).toBe(false);
 });

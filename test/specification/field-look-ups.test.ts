@@ -1,6 +1,5 @@
 import { pino } from "pino";
 import { resumeCrm, stopCrm } from "../../src/connections/crm-stops";
-import { Database } from "../../src/database/database";
 import { useFieldStory } from "../support/field-story";
 import { heldIn, listPath, listsAreOld, patches, recordPath, setMapping, writeFields } from "../support/fields";
 import { askedNote, seller } from "../support/notes";
@@ -267,7 +266,7 @@ test("a sweep leaves alone whose job waits, or waits to be tried again, and brin
 // Seen red: a stop of four hours used up the early looks, and the first one after it came six hours later.
 test("while all calls are stopped a look is put off by a minute, and counts as none", async () => {
   const id = await written("found after the stop");
-  const db = new Database(database.dataSource);
+  const db = database.opened();
   const planned = async () =>
     (
       await database.query<{ looks: number; minutes: number }>(

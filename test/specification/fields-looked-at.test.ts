@@ -1,6 +1,5 @@
 import { hasFailedLately, keepLiveList, readFieldList } from "../../src/connections/field-lists";
 import { CrmError } from "../../src/crm/errors";
-import { Database } from "../../src/database/database";
 import { fieldOf, fieldsIn, listPath, mappingsOf, setMapping, showFields } from "../support/fields";
 import { connect, noJobIsDue } from "../support/stories";
 import { SyncWorld } from "../support/sync-world";
@@ -112,7 +111,7 @@ test("a look that began before another was answered, and then failed, says nothi
   const as = { tenant: "late" };
   await world.connect(as);
   const { database } = world;
-  const scope = new Database(database.dataSource).tenant(await database.tenantId(as.tenant));
+  const scope = database.scope(await database.tenantId(as.tenant));
   const copy = { ...scope, copyId: await copyOf(database, as.tenant) };
   world.passMinutes(24 * 60);
   const now = world.time.ours();

@@ -2,7 +2,6 @@ import { Client } from "pg";
 import { Boundaries, tellBegun } from "../../src/briefing/quiet/boundaries";
 import { judgeByPresentRules, Rejudging } from "../../src/briefing/quiet/rejudging";
 import { tellFresh } from "../../src/connections/journal";
-import { Database } from "../../src/database/database";
 import { DAY_MS } from "../../src/platform/clock";
 import { createLogger } from "../../src/platform/logger";
 import { COPY, days, HEALTHY, inMail, NOW } from "../support/quiet-lines";
@@ -37,7 +36,7 @@ test("what of one tenant's silences cannot be taken just now holds up nobody els
   await holder.connect();
   await holder.query("BEGIN");
   await holder.query("SELECT 1 FROM deal_silence WHERE tenant_id = $1 FOR UPDATE", [held]);
-  const boundaries = new Boundaries(new Database(database.dataSource), () => new Date(), createLogger("silent"));
+  const boundaries = new Boundaries(database.opened(), () => new Date(), createLogger("silent"));
   await boundaries.pass();
   expect([(await untold(held)).length, (await untold(other)).length]).toEqual([MANY, 0]);
   await holder.query("ROLLBACK");
@@ -49,7 +48,7 @@ test("what of one tenant's silences cannot be taken just now holds up nobody els
 test("what has begun is claimed by its keys, however little is known of the tables", async () => {
   await database.query("ALTER TABLE deal_silence SET (autovacuum_enabled = off)");
   const copyId = await haveBegun("unknown", 3_000, "1 minute");
-  const db = new Database(database.dataSource);
+  const db = database.opened();
   const read =
     "SELECT (seq_tup_read + idx_tup_fetch) AS rows FROM pg_stat_xact_user_tables WHERE relname = 'deal_silence'";
   await db.tenant(copyId).transaction(async (scope) => {
@@ -63,7 +62,7 @@ test("what has begun is claimed by its keys, however little is known of the tabl
 
 test("what time has changed under the settings of before is told of each deal when others take their place, and by those nothing", async () => {
   const tenantId = await database.tenantId("settings");
-  const db = new Database(database.dataSource);
+  const db = database.opened();
   const copyId = 7;
   const [now, later] = [new Date(NOW), new Date(NOW + 10 * DAY_MS)];
   const rows = new QuietRows(tenantId, copyId, { ...COPY, readAt: later.getTime() });
@@ -103,7 +102,7 @@ test("what time has changed under the settings of before is told of each deal wh
 /** A deal of which the mail was five days ago, judged by the standard, and settings by which it is quiet as soon. */
 async function otherSettings(tenant: string, copyId: number, readAt: number, thresholds: object[]) {
   const tenantId = await database.tenantId(tenant);
-  const copy = { ...new Database(database.dataSource).tenant(tenantId), copyId };
+  const copy = { ...database.scope(tenantId), copyId };
   const rows = new QuietRows(tenantId, copyId, { ...COPY, readAt });
   rows.deal({ ...HEALTHY, planned: [], contacts: [inMail(days(5))] }, { notes: [], fields: [] });
   await rows.insert(database);
@@ -128,7 +127,7 @@ test("what begins at the moment at which other settings take their place is told
   ]);
   const beginsAt = NOW + 9 * DAY_MS;
   let at = beginsAt - 1;
-  const [db, clock, logger] = [new Database(database.dataSource), () => new Date(at), createLogger("silent")];
+  const [db, clock, logger] = [database.opened(), () => new Date(at), createLogger("silent")];
   const [rejudging, boundaries] = [new Rejudging(db, clock, logger), new Boundaries(db, clock, logger)];
   await rejudging.run(ref, AbortSignal.abort());
   const snoozed = "UPDATE deal SET snoozed_at = $2, snoozed_until = $3, snooze_ends_at = $3 WHERE tenant_id = $1";
@@ -153,7 +152,7 @@ test("what begins while a batch is judged by other settings does not wait for it
   const { told, ref } = await otherSettings("batch", 8, NOW + 30 * DAY_MS, [
     { scope: "ALL", crmId: 0, code: "STALLED_IN_STAGE", days: 60 },
   ]);
-  const [db, begins, logger] = [new Database(database.dataSource), NOW + 9 * DAY_MS, createLogger("silent")];
+  const [db, begins, logger] = [database.opened(), NOW + 9 * DAY_MS, createLogger("silent")];
   const holder = new Client({ connectionString: database.url.reveal() });
   await holder.connect();
   await holder.query("BEGIN");
@@ -179,7 +178,7 @@ test("what nobody saw while the copy was stale, and is so no more by other setti
       { scope: "ALL", crmId: 0, code: "NO_RECENT_ACTIVITY", days: 60 },
     ]);
     const later = new Date(NOW + 10 * DAY_MS);
-    const [db, logger] = [new Database(database.dataSource), createLogger("silent")];
+    const [db, logger] = [database.opened(), createLogger("silent")];
     await new Boundaries(db, () => later, logger).pass();
     expect(await told()).toMatchObject([{ was: "COOLING", became: "QUIET" }]);
     const read = () =>

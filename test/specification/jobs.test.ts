@@ -2,7 +2,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
 import { pino } from "pino";
 import { migrate } from "../../src/database/data-source";
-import { Database } from "../../src/database/database";
 import { enqueueJob, handlerOf, startJobRunner, sweepDead } from "../../src/database/jobs";
 import { readQueueState } from "../../src/sync/run-history";
 import { SYNC_RUN_ENDED } from "../../src/sync/runs";
@@ -22,7 +21,7 @@ afterAll(() => database.drop());
 
 test("a job carries the ids of its kind and nothing else, and a worker takes only what is of its kind", async () => {
   const tenantId = await database.tenantId("acme");
-  const scope = new Database(database.dataSource).tenant(tenantId);
+  const scope = database.scope(tenantId);
   const record = { tenantId, thingId: "one", accessToken: "never stored" };
   await scope.transaction((scope) => enqueueJob(scope, THING, record));
   await database.query("SELECT graphile_worker.add_job('look_at_thing', $1)", [{ tenantId: "one", thingId: 1 }]);
@@ -99,8 +98,8 @@ test.each([-120_000, 3_600_000])("a job waits as long as it is to by a clock tha
     now: Date.now() + aheadMs,
     doNotFake: ["setTimeout", "setInterval", "setImmediate", "nextTick", "performance", "queueMicrotask"],
   });
-  await new Database(database.dataSource)
-    .tenant(tenantId)
+  await database
+    .scope(tenantId)
     .transaction((scope) => enqueueJob(scope, THING, { tenantId, thingId: "late" }, 60_000));
   jest.useRealTimers();
   const [job] = await database.query<{ waits: number }>(
@@ -113,7 +112,7 @@ test.each([-120_000, 3_600_000])("a job waits as long as it is to by a clock tha
 // Seen red: it was due by so much earlier as its transaction had begun before, found nothing to do yet, and planned itself a minute on.
 test("a job waits from when it is enqueued, however long the transaction has waited before", async () => {
   const tenantId = await database.tenantId("acme");
-  const enqueuedAt = await new Database(database.dataSource).tenant(tenantId).transaction(async (scope) => {
+  const enqueuedAt = await database.scope(tenantId).transaction(async (scope) => {
     await scope.rows("SELECT pg_sleep(0.3)");
     const [now] = await scope.rows<{ at: Date }>("SELECT clock_timestamp() AS at", [], { at: "instant" });
     await enqueueJob(scope, THING, { tenantId, thingId: "held up" }, 60_000);
@@ -126,7 +125,7 @@ test("a job waits from when it is enqueued, however long the transaction has wai
 
 // Seen red: it counted as given up for ever, and the doctor told of an error that no log had.
 test("a job whose worker was killed, and that another took up, is not one that was given up", async () => {
-  const db = new Database(database.dataSource);
+  const db = database.opened();
   const tenantId = await database.tenantId("acme");
   const enqueue = () =>
     db.tenant(tenantId).transaction((scope) => enqueueJob(scope, THING, { tenantId, thingId: "killed" }));
@@ -147,7 +146,7 @@ test("a job whose worker was killed, and that another took up, is not one that w
 
 // Seen red: an uninstall that could not be confirmed counted as given up for ever, and the doctor ended with an error for ever.
 test("a job that was given up is told of for days, then nothing waits for it any more", async () => {
-  const db = new Database(database.dataSource);
+  const db = database.opened();
   const tenantId = await database.tenantId("acme");
   const givenUp = "SELECT key FROM graphile_worker.jobs WHERE attempts >= max_attempts ORDER BY key";
   for (const [thingId, age] of [
@@ -168,9 +167,7 @@ test("a job that was given up is told of for days, then nothing waits for it any
 test("what follows a tenant's runs waits once, however many have ended", async () => {
   const tenantId = await database.tenantId("acme");
   for (const runId of ["first", "second"]) {
-    await new Database(database.dataSource)
-      .tenant(tenantId)
-      .transaction((scope) => enqueueJob(scope, SYNC_RUN_ENDED, { tenantId, runId }));
+    await database.scope(tenantId).transaction((scope) => enqueueJob(scope, SYNC_RUN_ENDED, { tenantId, runId }));
   }
   const waiting =
     "SELECT payload ->> 'runId' AS run FROM graphile_worker._private_jobs WHERE key LIKE 'sync_run_ended:%'";

@@ -1,11 +1,10 @@
 import { Client } from "pg";
-import { reachOf } from "../../src/database/cluster";
 import { createDataSource } from "../../src/database/data-source";
-import { Database } from "../../src/database/database";
+import type { Database } from "../../src/database/database";
 import { JointReads } from "../../src/database/joint-reads";
 import { NamedIds, type Read, rowLayoutOf } from "../../src/database/rows";
 import { entities } from "../../src/entities";
-import { workers } from "../support/database";
+import { openOn, workers } from "../support/database";
 import { useDatabase } from "../support/world";
 
 // Planted and seen red: a joint statement without the condition on its session; a failure that only the first read hears;
@@ -100,7 +99,7 @@ describe("of one operation,", () => {
   beforeAll(async () => {
     process.on("unhandledRejection", hear);
     const dataSource = await createDataSource({ url: database.url, entities }).initialize();
-    db = new Database(dataSource, { reach: await reachOf(dataSource) });
+    db = openOn(dataSource);
     ends.push(() => dataSource.destroy());
   });
   const ends: (() => unknown)[] = [];

@@ -1,7 +1,6 @@
 import { v2Time } from "../../simulator/model/times";
 import { sweepChanges } from "../../src/connections/journal";
 import { KeepOut } from "../../src/connections/keep-out";
-import { Database } from "../../src/database/database";
 import { erasePerson } from "../../src/operator/erasure";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/platform/clock";
 import { Keyring } from "../../src/platform/keyring";
@@ -311,7 +310,7 @@ test("a briefing tells what changed since the meeting before on the same deal, e
 test("who is erased here and comes back by a sync has changed nothing in a deal", async () => {
   const { company } = simulator;
   const { email, dealId, personId } = company.stories.freeMail;
-  const all = new Database(database.dataSource);
+  const all = database.opened();
   const keepOut = new KeepOut(new Keyring(world.config.encryptionKeys));
   const parts = { database: all, keepOut, clock, logger: createLogger("silent") };
   expect(await erasePerson(parts, await database.tenantId("acme"), email, false)).toMatchObject({ records: 1 });
@@ -333,7 +332,7 @@ test("entries go after 400 days, with their deal, and with the copy when the con
     (
       await database.query<{ became: string }>("SELECT became FROM deal_change WHERE kind = 'TITLE' ORDER BY seen_at")
     ).map(({ became }) => became);
-  await sweepChanges(new Database(database.dataSource), createLogger("silent"), clock());
+  await sweepChanges(database.opened(), createLogger("silent"), clock());
   expect(await left()).toEqual(["45 days ago", "35 days ago", "12 days ago", "2 days ago"]);
   await database.query("UPDATE deal_change SET deal_id = $1 WHERE became = '45 days ago'", [dealId + 1]);
   simulator.control.remove("deal", dealId);

@@ -2,7 +2,6 @@ import * as times from "../../simulator/model/times";
 import { judge } from "../../src/briefing/quiet/judge";
 import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
 import { KeepOut } from "../../src/connections/keep-out";
-import { Database } from "../../src/database/database";
 import { erasePerson } from "../../src/operator/erasure";
 import { DAY_MS, MINUTE_MS } from "../../src/platform/clock";
 import { Keyring } from "../../src/platform/keyring";
@@ -36,7 +35,7 @@ test("who has an address by now that is kept out leaves by an answer to ids, and
   await recordMeeting(service, ["main@somewhere.example", "other@somewhere.example"], { startsAt });
 
   const tenantId = await database.tenantId("acme");
-  const parts = { database: new Database(database.dataSource), clock, logger: createLogger("silent") };
+  const parts = { database: database.opened(), clock, logger: createLogger("silent") };
   const keepOut = new KeepOut(new Keyring(world.config.encryptionKeys));
   await erasePerson({ ...parts, keepOut }, tenantId, ADDRESS, true);
   control.change("person", other, emails(ADDRESS));

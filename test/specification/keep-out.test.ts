@@ -1,6 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
 import { KeepOut } from "../../src/connections/keep-out";
-import { Database } from "../../src/database/database";
 import { erasePerson } from "../../src/operator/erasure";
 import { systemClock } from "../../src/platform/clock";
 import { Keyring } from "../../src/platform/keyring";
@@ -75,7 +74,7 @@ test("a recording under way is waited for: the attendee it had not heard of goes
   const recording = record("kept-2");
   await until("it waits", async () => (await database.lockWaits()).length > 0);
   // In this process: who waits for a lock gives up before another process has started.
-  const parts = { database: new Database(database.dataSource), clock: systemClock, logger: createLogger("silent") };
+  const parts = { database: database.opened(), clock: systemClock, logger: createLogger("silent") };
   const keep = { ...parts, keepOut: new KeepOut(new Keyring(world.config.encryptionKeys)) };
   const keeping = erasePerson(keep, await database.tenantId("acme"), ADDRESS, true);
   await until("the erasure waits for it", async () => (await database.lockWaits()).length > 1);

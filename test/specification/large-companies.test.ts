@@ -13,7 +13,7 @@ import {
 } from "../../src/briefing/records";
 import { readNextActivities } from "../../src/briefing/timeline";
 import { readCopyState } from "../../src/connections/completeness";
-import { type CopyScope, Database } from "../../src/database/database";
+import { type CopyScope } from "../../src/database/database";
 import { CrmUserRow } from "../../src/entities/crm-company";
 import { HOUR_MS } from "../../src/platform/clock";
 import { createLogger } from "../../src/platform/logger";
@@ -166,8 +166,7 @@ test("runs go with their steps after 90 days, but not the last that succeeded", 
      SELECT $1, gen_random_uuid(), g, 'FULL', 'SUCCEEDED', $2, $2 FROM generate_series(2, 5) g`,
     [tenantId, new Date(0)],
   );
-  for (let sweeps = 0; sweeps < 2; sweeps += 1)
-    await sweepRuns(new Database(database.dataSource), createLogger("silent"), new Date());
+  for (let sweeps = 0; sweeps < 2; sweeps += 1) await sweepRuns(database.opened(), createLogger("silent"), new Date());
   expect(await runs(">=")).toEqual(kept);
   expect(await runs("<")).toEqual([last]);
   const steps = await database.query("SELECT 1 FROM sync_step WHERE tenant_id = $1", [tenantId]);

@@ -1,4 +1,3 @@
-import { Database } from "../../src/database/database";
 import { inBatches } from "../../src/database/upsert";
 import { exportOf, findPerson } from "../../src/operator/person";
 import { fillTenants, onOneServer, reading } from "../support/blocks";
@@ -41,7 +40,7 @@ test("an export has the person's place in each meeting, however many others were
      WHERE m.tenant_id = $1`,
     [tenantId],
   );
-  const all = new Database(database.dataSource);
+  const all = database.opened();
   const scope = all.tenant(tenantId);
   const person = await findPerson(scope, "p10500@buyer.example");
   const { held, cutAt } = await exportOf(all, scope, person);

@@ -3,7 +3,7 @@ import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
 import { readMatchedIds, readRecentActivities } from "../../src/briefing/records";
 import { readContacts, timelineOf } from "../../src/briefing/timeline";
 import { noteWaiting } from "../../src/connections/journal";
-import { type CopyScope, Database } from "../../src/database/database";
+import { type CopyScope } from "../../src/database/database";
 import { inWindow, isWithin, windowsOf } from "../../src/database/keyset";
 import { textsOf } from "../../src/entities/index";
 import { mentions } from "../../src/operator/person";
@@ -137,7 +137,7 @@ const OTHERWISE_ORDERED = [
 
 // Seen red, each, where nothing earlier was read than the latest of that order.
 test.each(OTHERWISE_ORDERED)("the latest of a timeline is found also behind %s", async (what, timeZone, rows) => {
-  const scope = new Database(database.dataSource).tenant(await database.tenantId(what));
+  const scope = database.scope(await database.tenantId(what));
   for (const sql of FILL) await database.query(sql, [scope.tenantId, 1]);
   for (const table of ["activity", "note"])
     await scope.rows(`DELETE FROM ${table} WHERE tenant_id = $1`, [scope.tenantId]);
@@ -189,7 +189,7 @@ test("no tenant is found of whom a run is open", async () => {
 // Seen red with: a window that begins at the last row of the one before.
 test("all rows of a table are looked through once, in windows", async () => {
   const of = { table: "activity", keys: ["tenant_id", "copy_id", "crm_id"] };
-  const scope = new Database(database.dataSource).tenant(tenantId);
+  const scope = database.scope(tenantId);
   const seen: number[] = [];
   for await (const window of windowsOf(scope, of)) {
     const sql = `SELECT crm_id AS id FROM activity WHERE tenant_id = $1 AND ${isWithin(of, window)} AND subject ~* $2`;
@@ -214,7 +214,7 @@ const compared = (node: PlanNode): number =>
 
 // Seen red with a pattern that stands by itself: so rare as it seemed, it was looked for in all rows, for each window.
 onOneServer("each row is compared with a person's names once, however many windows the tenant has", async () => {
-  const all = new Database(database.dataSource);
+  const all = database.opened();
   const of = textsOf(all).find(({ table }) => table === "person_address");
   if (!of) throw new Error("addresses are texts");
   const scope = all.tenant(tenantId);

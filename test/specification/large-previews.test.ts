@@ -1,7 +1,6 @@
 import { previewQuiet } from "../../src/briefing/quiet/preview";
 import { judgeByPresentRules } from "../../src/briefing/quiet/rejudging";
 import { STANDARD } from "../../src/briefing/quiet/rules";
-import { Database } from "../../src/database/database";
 import { onOneServer, reading, settled } from "../support/blocks";
 import { NOW } from "../support/quiet-facts";
 import { COPY, HEALTHY } from "../support/quiet-lines";
@@ -32,7 +31,7 @@ onOneServer("a preview looks at what is matched once, however many deals and mee
      SELECT $1, 1, 'DEAL', 10 + g, md5(m::text)::uuid FROM generate_series(1, ${DEALS}) g, generate_series(1, ${MEETINGS}) m`,
   ])
     await database.query(sql, [tenantId]);
-  const copy = { ...new Database(database.dataSource).tenant(tenantId), copyId: 1 };
+  const copy = { ...database.scope(tenantId), copyId: 1 };
   await judgeByPresentRules(copy, now);
   await settled(database, ["deal", "matched_record", "deal_silence"]);
   const before = await read();

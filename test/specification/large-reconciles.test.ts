@@ -1,4 +1,3 @@
-import { Database } from "../../src/database/database";
 import { beginAbsence, takeAbsent } from "../../src/sync/gone";
 import { fillTenants, MEETING_ID, onOneServer, reading } from "../support/blocks";
 import { hasTriggers } from "../support/database";
@@ -54,7 +53,7 @@ const LET_END = `CREATE OR REPLACE FUNCTION tell_part() RETURNS trigger LANGUAGE
       return work();
     };
     const begin = (options = {}) => {
-      const copy = { ...new Database(database.dataSource, options).tenant(tenantId), copyId: 1 };
+      const copy = { ...database.opened(options).tenant(tenantId), copyId: 1 };
       return beginAbsence({ copy, run: run(), clock: () => new Date(), isStopped: () => isStopped }, "DEALS");
     };
     const noted = () =>

@@ -2,12 +2,11 @@ import { type ExecutionResult, execute, parse } from "graphql";
 import { LRUCache } from "lru-cache";
 import { Client } from "pg";
 import type { Actor } from "../../src/auth/actor";
-import { reachOf } from "../../src/database/cluster";
 import { createDataSource } from "../../src/database/data-source";
-import { Database } from "../../src/database/database";
 import { entities } from "../../src/entities";
 import { createOperationContext, type ResolverServices } from "../../src/resolvers/context";
 import { buildGraphQLSchema } from "../../src/resolvers/graphql-schema";
+import { openOn } from "../support/database";
 import type { Service } from "../support/service";
 import { connect, dataOf, recordMeeting, syncEnds, until } from "../support/stories";
 import { useService } from "../support/world";
@@ -121,7 +120,7 @@ async function signalsOf(
 ): Promise<{ signals: AbortSignal[]; result: ExecutionResult; end(): void }> {
   const dataSource = await createDataSource({ url: database.url, entities }).initialize();
   world.cleanup(() => dataSource.destroy());
-  const [db, signals] = [new Database(dataSource, { reach: await reachOf(dataSource) }), [] as AbortSignal[]];
+  const [db, signals] = [openOn(dataSource), [] as AbortSignal[]];
   const tenantId = await database.tenantId("globex");
   const lastCopies = new LRUCache<number, number>({ max: 10 });
   lastCopies.set(tenantId, last);

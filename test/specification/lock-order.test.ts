@@ -1,7 +1,6 @@
 import { lockMeeting } from "../../src/briefing/match-meeting";
 import { eraseTexts, holdCopyToJudge } from "../../src/connections/copies";
 import { KeepOut } from "../../src/connections/keep-out";
-import { Database } from "../../src/database/database";
 import { erasePerson } from "../../src/operator/erasure";
 import { Keyring } from "../../src/platform/keyring";
 import { createLogger } from "../../src/platform/logger";
@@ -38,7 +37,7 @@ test("who erases a person waits for no meeting with the copy in hand, and matche
   const service = await world.startService({ roles: ["api"] });
   const { id } = await recordMeeting(service, [singleDeal.email]);
   const meetingId = Buffer.from(id, "base64url").toString().split(":")[1] ?? "";
-  const db = new Database(database.dataSource);
+  const db = database.opened();
   const scope = db.tenant(await database.tenantId("acme"));
   const [{ copyId = 0 } = {}] = await database.query<{ copyId: number }>(`SELECT copy_id AS "copyId" FROM connection`);
   const knows = "FROM matched_record WHERE entity = 'PERSON' AND crm_id = $1 AND meeting_id = $2";
@@ -83,7 +82,7 @@ test("an erasure and a recording of several meetings that wait for each other bo
   await holder.startTransaction();
   await holder.query("SELECT 1 FROM meeting WHERE external_id = 'b' FOR UPDATE");
   const keepOut = new KeepOut(new Keyring(world.config.encryptionKeys));
-  const parts = { database: new Database(database.dataSource), keepOut, clock, logger: createLogger("silent") };
+  const parts = { database: database.opened(), keepOut, clock, logger: createLogger("silent") };
   const erasing = erasePerson(parts, await database.tenantId("acme"), email, false);
   await until("the erasure waits", async () => (await database.lockWaits()).length > 0);
   const recording = record(["a", "b", "c"]);
@@ -96,7 +95,7 @@ test("an erasure and a recording of several meetings that wait for each other bo
 
 // Seen red: a row that changed while the statement waited for it was passed by, and taken for the last.
 test("a text in whose row something else is kept at that moment is erased as well", async () => {
-  const scope = new Database(database.dataSource).tenant(await database.tenantId("acme"));
+  const scope = database.scope(await database.tenantId("acme"));
   const { personId } = simulator.company.stories.singleDeal;
   const [{ copyId = 0 } = {}] = await database.query<{ copyId: number }>(`SELECT copy_id AS "copyId" FROM connection`);
   await database.query("UPDATE note SET person_id = $1", [personId]);

@@ -1,5 +1,4 @@
 import { noteRecord } from "../../src/crm/parsing/records";
-import { Database } from "../../src/database/database";
 import { HOUR_MS, MINUTE_MS } from "../../src/platform/clock";
 import { NoteWrites } from "../../src/writeback/notes";
 import { NOTE, settle, type WriteRef } from "../../src/writeback/receipts";
@@ -161,7 +160,7 @@ test("who uses a key for another input is told so also where what it was used fo
   const writing = writeback.notes.write(actor, askedNote(story.meetingId, "one key", "one input"));
   await until("it is sent", async () => posts(simulator).length > 0);
   let finds = 0;
-  const away = new Database(database.dataSource, {
+  const away = database.opened({
     observe: (text, run) => {
       if (text.includes("FROM note_write") && finds++ > 0) throw new Error("the database is away");
       return run();
@@ -181,7 +180,7 @@ test("who wrote a note whose receipt went meanwhile is told so, and who waits fo
   const writing = writeback.notes.write(actor, asked);
   await until("it is sent", async () => posts(simulator).length > 0);
   let finds = 0;
-  const watched = new Database(database.dataSource, {
+  const watched = database.opened({
     observe: (text, run) => {
       if (text.includes("FROM note_write")) finds += 1;
       return run();

@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
 import { MOST_CANDIDATES, readCandidates } from "../../src/briefing/records";
-import { Database } from "../../src/database/database";
 import { useDatabase } from "../support/world";
 
 // Planted and seen red: the order in which they were found alone; no bound.
@@ -27,7 +26,7 @@ test("of many candidates the matched one comes first, so that a bounded list nev
     await meetingAbout(tenantId, null, candidates),
     await meetingAbout(tenantId, null, []),
   ];
-  const copy = { ...new Database(database.dataSource).tenant(tenantId), copyId: 1 };
+  const copy = { ...database.scope(tenantId), copyId: 1 };
   const found = await readCandidates(copy, [chosen, open, none]);
   const of = (id: string) => found.filter(({ meetingId }) => meetingId === id);
   // One more than are shown: the matched one may be gone.

@@ -1,6 +1,6 @@
 import { findOutdated } from "../../src/briefing/match-meeting";
 import { APPLICATION_ROLE } from "../../src/database/application-role";
-import { Database, type TenantScope } from "../../src/database/database";
+import { type TenantScope } from "../../src/database/database";
 import { HOUR_MS } from "../../src/platform/clock";
 import { useDatabase } from "../support/world";
 
@@ -40,7 +40,7 @@ beforeAll(async () => {
 async function newTenant(name: string): Promise<TenantScope> {
   const tenantId = await database.tenantId(name);
   for (const sql of FILL) await database.query(sql, [tenantId, ROWS]);
-  return new Database(database.dataSource).tenant(tenantId);
+  return database.scope(tenantId);
 }
 
 async function counted(name: string): Promise<TenantScope> {

@@ -2,7 +2,7 @@ import type { Actor } from "../../src/auth/actor";
 import { Meetings } from "../../src/briefing/meetings";
 import { Rematching } from "../../src/briefing/rematch";
 import { KeepOut } from "../../src/connections/keep-out";
-import { Database } from "../../src/database/database";
+import type { Database } from "../../src/database/database";
 import type { Rematch } from "../../src/entities/sync-run";
 import { SECOND_MS } from "../../src/platform/clock";
 import { Keyring } from "../../src/platform/keyring";
@@ -22,7 +22,7 @@ beforeAll(async () => {
 /** Counts what goes to the database while `work` is done, but for the one word to watchers where a deal is judged for the first time. */
 async function statements(work: (db: Database) => Promise<unknown>): Promise<number> {
   let count = 0;
-  const counted = new Database(database.dataSource, {
+  const counted = database.opened({
     observe: (text, run) => {
       if (!text.startsWith("SELECT pg_notify")) count += 1;
       return run();
@@ -73,9 +73,9 @@ const versions = async (table: string) =>
 // Seen red: each match wrote anew what its meeting makes readable, and judged all of its deals, of which it may be about one.
 test("a meeting that says the same again, about deals of which one may be meant, writes none of them", async () => {
   const again = record([simulator.company.stories.severalDeals.email]);
-  await again(new Database(database.dataSource));
+  await again(database.opened());
   const before = [await versions("matched_record"), await versions("deal_silence")];
-  await again(new Database(database.dataSource));
+  await again(database.opened());
   expect([await versions("matched_record"), await versions("deal_silence")]).toEqual(before);
 });
 
@@ -100,7 +100,7 @@ test("looking through meetings that a sync does not touch costs one set of state
     await database.query("UPDATE sync_run SET rematched = false");
   };
   await forget();
-  await rematch(new Database(database.dataSource));
+  await rematch(database.opened());
   await forget();
   const few = await statements(rematch);
   for (let index = 0; index < 25; index += 1)
@@ -134,7 +134,7 @@ test("looking through town halls serves others between two, and holds what few o
     });
   };
   turn();
-  await rematch(new Database(database.dataSource, { observe }));
+  await rematch(database.opened({ observe }));
   isOver = true;
   expect(sets).toBeGreaterThanOrEqual(3);
   expect(turns).toBeGreaterThan(2);
@@ -180,7 +180,7 @@ describe("a way through many meetings", () => {
   /** Rematches; `seen` is told of each statement that reads a page or says where the way stands. */
   const rematching = (seconds: number, seen: (what: "page" | "note") => Promise<unknown> | number) =>
     rematch(
-      new Database(database.dataSource, {
+      database.opened({
         observe: async (text, run) => {
           if (text.includes("(starts_at, id) <")) await seen("page");
           if (text.includes("SET rematch =")) await seen("note");
@@ -298,7 +298,7 @@ describe("a way through many meetings", () => {
   test("is gone on with after the process was told to end", async () => {
     const stopping = new AbortController();
     const stopped = new Rematching(
-      new Database(database.dataSource, {
+      database.opened({
         observe: (text, run) => {
           if (text.includes("(starts_at, id) <")) pages += 1;
           if (pages === 2) stopping.abort();

@@ -1,4 +1,3 @@
-import { Database } from "../../src/database/database";
 import { NOT_LOOKED_THROUGH, textsOf } from "../../src/entities/index";
 import { mentionsOf, withoutMentions } from "../../src/platform/mentions";
 import { useDatabase } from "../support/world";
@@ -141,7 +140,7 @@ test("of a tenant's texts all are looked through for a person but those that Pos
     const holds = `SELECT (${(checks ?? ["true"]).join(") AND (")}) AS it FROM (SELECT 'Ada Lovelace'::text AS ${column}) t`;
     if ((await database.query<{ it: boolean }>(holds))[0]?.it) open.push(name);
   }
-  const looked = textsOf(new Database(database.dataSource)).flatMap(({ table, columns }) =>
+  const looked = textsOf(database.opened()).flatMap(({ table, columns }) =>
     columns.map(({ name }) => `${table}.${name}`),
   );
   expect(open.length).toBeLessThan(texts.length - 15);

@@ -1,5 +1,5 @@
 import { APPLICATION_ROLE } from "../../src/database/application-role";
-import { type CopyScope, Database } from "../../src/database/database";
+import { type CopyScope } from "../../src/database/database";
 import { analyzeDeals } from "../../src/sync/participant-queue";
 import { until } from "../support/stories";
 import { useDatabase } from "../support/world";
@@ -25,7 +25,7 @@ beforeAll(async () => {
 
 /** As the service, for which an index compares less than for an owner of tables. */
 function asService<T>(work: (copy: CopyScope) => Promise<T>): Promise<T> {
-  return new Database(database.dataSource).tenant(tenantId).transaction(async (scope) => {
+  return database.scope(tenantId).transaction(async (scope) => {
     await scope.rows(`SET LOCAL ROLE ${APPLICATION_ROLE}`);
     return work({ ...scope, copyId: 1 });
   });

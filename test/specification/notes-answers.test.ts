@@ -2,7 +2,6 @@ import { pino } from "pino";
 import type { Fault } from "../../simulator";
 import { CrmApi } from "../../src/crm/api";
 import type { TokenSource } from "../../src/crm/calls";
-import { Database } from "../../src/database/database";
 import { freePort } from "../../src/database/embedded/programs";
 import { createMetrics } from "../../src/platform/metrics";
 import { NoteWrites } from "../../src/writeback/notes";
@@ -338,7 +337,7 @@ test("another note on the record that cannot be read keeps no absence from being
 test("a page of notes without a reference of ours costs no statement", async () => {
   const tenantId = await database.tenantId("acme");
   let statements = 0;
-  const counted = new Database(database.dataSource, {
+  const counted = database.opened({
     observe: (_text, run) => {
       statements += 1;
       return run();

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { readGaps } from "../../src/connections/completeness";
 import { APPLICATION_ROLE } from "../../src/database/application-role";
-import { type CopyScope, Database } from "../../src/database/database";
+import { type CopyScope } from "../../src/database/database";
 import { DAY_MS } from "../../src/platform/clock";
 import {
   countDue,
@@ -48,7 +48,7 @@ const READ = `SELECT sum(seq_tup_read + idx_tup_fetch)::int AS n FROM pg_stat_xa
 
 /** As the service, for which an index compares less than for an owner of tables. @returns the result, and how many rows were read for it */
 function reading<T>(ofTenant: number, work: (copy: CopyScope) => Promise<T>): Promise<[result: T, rows: number]> {
-  return new Database(database.dataSource).tenant(ofTenant).transaction(async (scope) => {
+  return database.scope(ofTenant).transaction(async (scope) => {
     await scope.rows(`SET LOCAL ROLE ${APPLICATION_ROLE}`);
     const read = async () => (await scope.rows<{ n: number }>(READ, [], { n: "number" }))[0]?.n ?? 0;
     const before = await read();

@@ -1,5 +1,4 @@
 import { KeepOut } from "../../src/connections/keep-out";
-import { Database } from "../../src/database/database";
 import { erasePerson } from "../../src/operator/erasure";
 import { systemClock } from "../../src/platform/clock";
 import { Keyring } from "../../src/platform/keyring";
@@ -76,7 +75,7 @@ test("who is erased by one of the addresses of a field is found by it, and does 
   const id = simulator.control.add("person", { name: "Ottilie", emails: [{ value, primary: true, label: "work" }] });
   await syncAgain(service, database);
   const keepOut = new KeepOut(new Keyring(world.config.encryptionKeys));
-  const parts = { database: new Database(database.dataSource), keepOut, clock: systemClock };
+  const parts = { database: database.opened(), keepOut, clock: systemClock };
   const tenant = await database.tenantId("acme");
   const erased = await erasePerson(
     { ...parts, logger: createLogger("silent") },

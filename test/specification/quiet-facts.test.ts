@@ -4,7 +4,7 @@ import { judgeByPresentRules, Rejudging } from "../../src/briefing/quiet/rejudgi
 import { situationAt } from "../../src/briefing/quiet/situation";
 import { judgeChanged, judgeDeals, judgeMatched } from "../../src/briefing/quiet/stored-silence";
 import { eraseTexts } from "../../src/connections/copies";
-import { type CopyScope, Database } from "../../src/database/database";
+import { type CopyScope } from "../../src/database/database";
 import type { SyncResource } from "../../src/entities/sync-run";
 import { DAY_MS } from "../../src/platform/clock";
 import { createLogger } from "../../src/platform/logger";
@@ -65,7 +65,7 @@ beforeAll(async () => {
   for (let id = 1; id <= DEALS; id += 1) rows.deal(factsOf(id), { notes: [], fields: [] });
   rows.deal({ ...factsOf(OF_DAYS), addedAt: ADDED, contacts: [0, 1, 5].map(wroteOn) }, { notes: [], fields: [] });
   await rows.insert(database);
-  scope = { ...new Database(database.dataSource).tenant(acme), copyId: 1 };
+  scope = { ...database.scope(acme), copyId: 1 };
 });
 
 // Seen red: one earliest of all days, which had begun before the deal was added in some zones and in others had not.
@@ -86,7 +86,7 @@ test.each([1, DEALS])(
   "the facts of %i deals are read in one statement, and what they hold is bounded",
   async (count) => {
     let statements = 0;
-    const counted = new Database(database.dataSource, {
+    const counted = database.opened({
       observe: (_text, run) => {
         statements += 1;
         return run();
@@ -108,7 +108,7 @@ test("of judged deals one statement gives what was kept; what nobody kept, or ot
     statements += 1;
     return run();
   };
-  const counted: CopyScope = { ...new Database(database.dataSource, { observe }).tenant(acme), copyId: 1 };
+  const counted: CopyScope = { ...database.opened({ observe }).tenant(acme), copyId: 1 };
   // Whoever judges keeps our first mail as well.
   const inOrderOf = (found: QuietFacts | null) =>
     (found?.deals ?? [])
@@ -125,9 +125,7 @@ test("of judged deals one statement gives what was kept; what nobody kept, or ot
     `INSERT INTO matched_record SELECT $1, 1, 'DEAL', g, (SELECT min(id::text)::uuid FROM meeting) FROM generate_series(1, $2::int) g`,
     [acme, DEALS],
   );
-  await new Database(database.dataSource)
-    .tenant(acme)
-    .transaction((writing) => judgeDeals({ ...writing, copyId: 1 }, ids(DEALS), now));
+  await database.scope(acme).transaction((writing) => judgeDeals({ ...writing, copyId: 1 }, ids(DEALS), now));
   expect(await read()).toEqual({ statements: 1, deals: await inOrder() });
   await database.query("UPDATE deal_silence SET of_others = NULL WHERE deal_id = 7");
   expect(await read()).toEqual({ statements: 2, deals: await inOrder() });
@@ -156,18 +154,21 @@ test.each([
     lookedUp += Number(text.includes("'contacts'"));
     return run();
   };
-  await new Database(database.dataSource, { observe }).tenant(acme).transaction(async (writing) => {
-    const copy = { ...writing, copyId: 1 };
-    await judgeDeals(copy, [1], now);
-    await writing.rows(`UPDATE deal SET ${change} WHERE tenant_id = $1 AND crm_id = 1`, [acme]);
-    lookedUp = 0;
-    await judgeChanged(copy, "DEALS", [1], [], now);
-    expect(lookedUp).toBe(times);
-    const stored = "SELECT of_others AS kept FROM deal_silence WHERE tenant_id = $1 AND deal_id = 1 AND phase = 0";
-    const [row] = await writing.rows<{ kept: object }>(stored, [acme], { kept: "json" });
-    const found = await readQuietFacts(copy, [1], now);
-    expect(row?.kept).toEqual({ ...found?.deals[0]?.ofOthers, hasFirstMail: true });
-  });
+  await database
+    .opened({ observe })
+    .tenant(acme)
+    .transaction(async (writing) => {
+      const copy = { ...writing, copyId: 1 };
+      await judgeDeals(copy, [1], now);
+      await writing.rows(`UPDATE deal SET ${change} WHERE tenant_id = $1 AND crm_id = 1`, [acme]);
+      lookedUp = 0;
+      await judgeChanged(copy, "DEALS", [1], [], now);
+      expect(lookedUp).toBe(times);
+      const stored = "SELECT of_others AS kept FROM deal_silence WHERE tenant_id = $1 AND deal_id = 1 AND phase = 0";
+      const [row] = await writing.rows<{ kept: object }>(stored, [acme], { kept: "json" });
+      const found = await readQuietFacts(copy, [1], now);
+      expect(row?.kept).toEqual({ ...found?.deals[0]?.ofOthers, hasFirstMail: true });
+    });
   for (const table of ["deal_silence", "matched_record"]) await database.query(`DELETE FROM ${table}`);
 });
 
@@ -180,7 +181,7 @@ test("a deal with more meetings ahead than are looked at is judged by those that
   rows.deal({ ...factsOf(1), meetings, planned: [] }, { notes: [], fields: [] });
   await rows.insert(database);
   const later = new Date(NOW + 118 * DAY_MS + 1);
-  await new Database(database.dataSource).tenant(globex).transaction(async (writing) => {
+  await database.scope(globex).transaction(async (writing) => {
     const copy = { ...writing, copyId: 2 };
     await judgeDeals(copy, [1], now);
     await writing.rows("UPDATE deal SET stage_id = 7 WHERE tenant_id = $1", [globex]);
@@ -201,7 +202,7 @@ test("our first mail that is known by what was coming alone is kept by who judge
   await rows.insert(database);
   const earlier = { version: 0, timeZone: "UTC", businessDays: false, twoWayTypes: [], thresholds: [] };
   await database.query("INSERT INTO judged_copy (tenant_id, copy_id, standards) VALUES ($1, 3, $2)", [hooli, earlier]);
-  const db = new Database(database.dataSource);
+  const db = database.opened();
   const inCopy = (work: (copy: CopyScope) => Promise<void>) =>
     db.tenant(hooli).transaction((writing) => work({ ...writing, copyId: 3 }));
   await inCopy((copy) => judgeByPresentRules(copy, now));
@@ -231,7 +232,7 @@ test.each([
     rows.deal({ ...factsOf(id), ...quiet, contacts: [mailed] }, { notes: [], fields: [] });
   await rows.insert(database);
   await database.query("UPDATE deal SET stage_id = 7 WHERE tenant_id = $1", [tenantId]);
-  const db = new Database(database.dataSource);
+  const db = database.opened();
   const present = () => db.tenant(tenantId).transaction((writing) => judgeByPresentRules({ ...writing, copyId }, now));
   const verdicts = async () =>
     (
@@ -258,7 +259,7 @@ test("a note that another tenant of ours wrote is no contact, also where its tex
   const rows = new QuietRows(umbrella, 4, { readAt: NOW, asOf: NOW, watchedSince, rules });
   rows.deal({ ...factsOf(1), contacts: [] }, { notes: [], fields: [] });
   await rows.insert(database);
-  const copy = { ...new Database(database.dataSource).tenant(umbrella), copyId: 4 };
+  const copy = { ...database.scope(umbrella), copyId: 4 };
   const write = (id: number, text: string) =>
     database.query(
       "INSERT INTO note (tenant_id, copy_id, crm_id, deal_id, person_id, content, add_time) VALUES ($1, 4, $2, 1, 9, $3, $4)",
@@ -285,7 +286,7 @@ test("what changes while a deal is not matched is told when it is again, also wh
   );
   await rows.insert(database);
   const inCopy = (work: (copy: CopyScope) => Promise<void>) =>
-    new Database(database.dataSource).tenant(initech).transaction((writing) => work({ ...writing, copyId: 5 }));
+    database.scope(initech).transaction((writing) => work({ ...writing, copyId: 5 }));
   const note = { id: 1, userId: null, dealId: 1, personId: null, organizationId: null, truncated: false, ending: "" };
   const write = (content: string) =>
     inCopy(async (copy) => {
@@ -366,7 +367,7 @@ test("gaps of others are looked through once, however many deals are read", asyn
     [acme, now],
   );
   await database.query("ANALYZE data_gap");
-  await new Database(database.dataSource).tenant(acme).transaction(async (reading) => {
+  await database.scope(acme).transaction(async (reading) => {
     await readQuietFacts({ ...reading, copyId: 1 }, ids(DEALS), now);
     const [read] = await reading.rows<{ n: number }>(
       "SELECT (seq_tup_read + coalesce(idx_tup_fetch, 0)) AS n FROM pg_stat_xact_user_tables WHERE relname = $1",

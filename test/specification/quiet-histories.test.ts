@@ -4,7 +4,7 @@ import * as times from "../../simulator/model/times";
 import { judge, lastInteraction } from "../../src/briefing/quiet/judge";
 import { type FoundDeal, type QuietFacts, readKeptFacts, readQuietFacts } from "../../src/briefing/quiet/read-quiet";
 import { holdCopyToJudge } from "../../src/connections/copies";
-import { type CopyScope, Database } from "../../src/database/database";
+import { type CopyScope } from "../../src/database/database";
 import { DAY_MS, MINUTE_MS } from "../../src/platform/clock";
 import { createTestDatabase, type TestDatabase } from "../support/database";
 import { BY_THE_API, DAY_MOVED, type Draw, draw, IN_THE_CRM, passing, pick, type Stage } from "../support/histories";
@@ -76,7 +76,7 @@ async function isJudged(days: readonly number[]): Promise<void> {
   );
   if (!of || of.copy_id === null) return;
   const copyId = of.copy_id;
-  await new Database(database.dataSource).tenant(of.tenant_id).transaction(async (scope) => {
+  await database.scope(of.tenant_id).transaction(async (scope) => {
     if (!(await holdCopyToJudge(scope, copyId))) return;
     const matched = await scope.rows<{ id: number }>(
       "SELECT DISTINCT crm_id AS id FROM matched_record WHERE tenant_id = $1 AND copy_id = $2 AND entity = 'DEAL'",

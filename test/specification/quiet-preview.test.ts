@@ -5,7 +5,7 @@ import { QuietSettings, type WishedSettings } from "../../src/briefing/quiet/qui
 import { readQuietFacts } from "../../src/briefing/quiet/read-quiet";
 import { judgeByPresentRules, Rejudging } from "../../src/briefing/quiet/rejudging";
 import { judgeDeals } from "../../src/briefing/quiet/stored-silence";
-import { Database } from "../../src/database/database";
+import type { Database } from "../../src/database/database";
 import { DAY_MS } from "../../src/platform/clock";
 import { createLogger } from "../../src/platform/logger";
 import { createTestDatabase, type TestDatabase } from "../support/database";
@@ -27,7 +27,7 @@ let tenantId: number;
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  db = new Database(database.dataSource);
+  db = database.opened();
   tenantId = await database.tenantId("acme");
   const rows = new QuietRows(tenantId, COPY_ID, { ...COPY, readAt: NOW, asOf: NOW });
   const drawn = fc.sample(dealFacts, { numRuns: DEALS, seed: 15 });

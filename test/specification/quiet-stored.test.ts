@@ -4,7 +4,6 @@ import { judge } from "../../src/briefing/quiet/judge";
 import { readKeptFacts, readQuietFacts } from "../../src/briefing/quiet/read-quiet";
 import { judgeByPresentRules } from "../../src/briefing/quiet/rejudging";
 import { judgeChanged, judgeDeals, markHolding } from "../../src/briefing/quiet/stored-silence";
-import { Database } from "../../src/database/database";
 import { DAY_MS } from "../../src/platform/clock";
 import fc from "../support/properties";
 import { copyFactsIn, dealFacts, NOW, past } from "../support/quiet-facts";
@@ -54,7 +53,7 @@ async function store(copy: ConnectionFacts, cases: readonly Case[]) {
   for (const { facts, ours } of cases) rows.deal(facts, ours);
   await rows.insert(database);
   await database.query("ANALYZE");
-  return { ...new Database(database.dataSource).tenant(tenantId), copyId };
+  return { ...database.scope(tenantId), copyId };
 }
 
 const storedAt = (tenantId: number, at: number) =>

@@ -1,7 +1,6 @@
 import * as times from "../../simulator/model/times";
 import { judge } from "../../src/briefing/quiet/judge";
 import { readKeptFacts, readQuietFacts } from "../../src/briefing/quiet/read-quiet";
-import { Database } from "../../src/database/database";
 import { DAY_MS, MINUTE_MS } from "../../src/platform/clock";
 import { dataOf, recordMeeting, syncAgain } from "../support/stories";
 import { useService } from "../support/world";
@@ -50,7 +49,7 @@ async function isJudged(): Promise<void> {
     "SELECT tenant_id, copy_id FROM connection",
   );
   if (!of) throw new Error("nothing is connected");
-  const scope = { ...new Database(database.dataSource).tenant(of.tenant_id), copyId: of.copy_id };
+  const scope = { ...database.scope(of.tenant_id), copyId: of.copy_id };
   const matched = await database.query<{ id: number }>(
     "SELECT DISTINCT r.crm_id AS id FROM matched_record r JOIN connection c USING (tenant_id, copy_id) WHERE r.entity = 'DEAL' ORDER BY 1",
   );

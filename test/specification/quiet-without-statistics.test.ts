@@ -5,7 +5,7 @@ import { type ContactRow, readContacts, timelineOf } from "../../src/briefing/ti
 import { KNOWN_PARTICIPANTS } from "../../src/connections/journal";
 import { activityRecord, dealRecord, personRecord } from "../../src/crm/parsing/records";
 import { APPLICATION_ROLE } from "../../src/database/application-role";
-import { type CopyScope, Database, type TenantScope } from "../../src/database/database";
+import { type CopyScope, type TenantScope } from "../../src/database/database";
 import type { DealRow } from "../../src/entities/deal";
 import type { SyncResource } from "../../src/entities/sync-run";
 import type { HeldCopy } from "../../src/sync/commit";
@@ -104,7 +104,7 @@ test.each<[SyncResource, number]>([
   "a page of %s reads what its matched deals are judged by, however little is known of the tables",
   async (resource, judged) => {
     for (const round of ["first", "again"]) {
-      const read = await new Database(database.dataSource).tenant(tenantId).transaction(async (scope) => {
+      const read = await database.scope(tenantId).transaction(async (scope) => {
         const copy = await asService(scope);
         if (resource === "DEALS")
           await copy.rows("UPDATE deal_silence SET judged_as = '' WHERE tenant_id = $1", [tenantId]);
@@ -126,8 +126,8 @@ test.each<[SyncResource, number]>([
 function activitiesRead(before: string, change: string): Promise<number> {
   class Undone extends Error {}
   let read = Number.NaN;
-  return new Database(database.dataSource)
-    .tenant(tenantId)
+  return database
+    .scope(tenantId)
     .transaction(async (scope) => {
       const copy = await asService(scope);
       await copy.rows(before, [tenantId]);
@@ -170,8 +170,8 @@ const DUE = "UPDATE deal SET participants_due = true, participants_known = false
 function readBy(work: (copy: CopyScope) => Promise<unknown>, first = [DUE]): Promise<Record<string, number>> {
   class Undone extends Error {}
   let read: Record<string, number> = {};
-  return new Database(database.dataSource)
-    .tenant(tenantId)
+  return database
+    .scope(tenantId)
     .transaction(async (scope) => {
       const copy = await asService(scope);
       for (const sql of first) await copy.rows(sql);

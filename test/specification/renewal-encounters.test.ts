@@ -1,4 +1,3 @@
-import { Database } from "../../src/database/database";
 import { enqueueRun } from "../../src/sync/schedule-rows";
 import { createTestDatabase } from "../support/database";
 import {
@@ -180,12 +179,7 @@ async function withWorker(use: (run: () => Promise<EndedRun>, state: () => Promi
     const run = async () => {
       on.later(1);
       simulator.log.clear();
-      await enqueueRun(
-        new Database(database.dataSource).tenant(await database.tenantId(tenant)),
-        copyId,
-        "FULL",
-        clock(),
-      );
+      await enqueueRun(database.scope(await database.tenantId(tenant)), copyId, "FULL", clock());
       return syncEnds(worker, { tenant });
     };
     const query = "{ connection { state reauthorizationReason trouble { code } } }";

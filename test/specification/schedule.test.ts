@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { Budget } from "../../src/connections/budget";
-import { Database } from "../../src/database/database";
+import type { Database } from "../../src/database/database";
 import { createLogger } from "../../src/platform/logger";
 import { claimRun, extendLease } from "../../src/sync/runs";
 import { Schedule } from "../../src/sync/schedule";
@@ -27,7 +27,7 @@ const later = (ms: number) => {
 
 const { simulator, database, service } = useService({ deals: 20, clock });
 beforeAll(async () => {
-  db = new Database(database.dataSource);
+  db = database.opened();
   const logger = createLogger("silent");
   const budget = new Budget({ database: db, clock, logger, share: 0.25 });
   const intervals = { intervalMs: 15 * MINUTE, reconcileIntervalMs: 30 * 24 * HOUR };

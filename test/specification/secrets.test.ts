@@ -3,7 +3,7 @@ import { SignJWT } from "jose";
 import { Client } from "pg";
 import { Credentials } from "../../src/connections/credentials";
 import { CONNECTION_CHANGED } from "../../src/database/between-processes";
-import { Database } from "../../src/database/database";
+import type { Database } from "../../src/database/database";
 import { Keyring } from "../../src/platform/keyring";
 import { enqueueRun } from "../../src/sync/schedule-rows";
 import type { ActorClaims } from "../support/actors";
@@ -61,7 +61,7 @@ beforeAll(async () => {
   await onServer(`CREATE ROLE ${ROLE} LOGIN SUPERUSER PASSWORD '${PASSWORD}'`);
   await database.queryNodes(WITNESSED);
   for (const sql of [WITNESS, WITNESS_ALL]) await database.query(sql);
-  db = new Database(database.dataSource);
+  db = database.opened();
   const url = new URL(database.url.reveal());
   [url.username, url.password] = [ROLE, PASSWORD];
   listener = new Client({ connectionString: database.url.reveal() });

@@ -1,5 +1,4 @@
 import { Budget } from "../../src/connections/budget";
-import { Database } from "../../src/database/database";
 import { DAY_MS, MINUTE_MS } from "../../src/platform/clock";
 import { createLogger } from "../../src/platform/logger";
 import { Schedule } from "../../src/sync/schedule";
@@ -78,7 +77,7 @@ test.each([
 // Seen red: the refresh of its activities and notes ended the trouble, though deals and persons grew older by hours.
 test("while the lists wait for the company's tokens, a meeting that is brought up to date does not say that this is over", async () => {
   const { database, simulator, time } = world;
-  const [db, clock, logger] = [new Database(database.dataSource), time.ours, createLogger("silent")];
+  const [db, clock, logger] = [database.opened(), time.ours, createLogger("silent")];
   const budget = new Budget({ database: db, clock, logger, share: 0.25 });
   const intervals = { intervalMs: 15 * MINUTE_MS, reconcileIntervalMs: 30 * DAY_MS };
   const schedule = new Schedule({ database: db, budget, clock, logger, ...intervals });

@@ -6,7 +6,6 @@ import { Random } from "../../simulator/seed/random";
 import { Boundaries } from "../../src/briefing/quiet/boundaries";
 import { judge } from "../../src/briefing/quiet/judge";
 import { type QuietFacts, readQuietFacts } from "../../src/briefing/quiet/read-quiet";
-import { Database } from "../../src/database/database";
 import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/platform/clock";
 import { createLogger } from "../../src/platform/logger";
 import { createTestDatabase, type TestDatabase } from "../support/database";
@@ -137,7 +136,7 @@ async function readNow(at: number): Promise<QuietFacts | null> {
   const matched = await database.query<{ id: number }>(
     "SELECT DISTINCT r.crm_id AS id FROM matched_record r JOIN connection c USING (tenant_id, copy_id) WHERE r.entity = 'DEAL'",
   );
-  const scope = { ...new Database(database.dataSource).tenant(of.tenant_id), copyId: of.copy_id };
+  const scope = { ...database.scope(of.tenant_id), copyId: of.copy_id };
   return readQuietFacts(
     scope,
     matched.map(({ id }) => id),
@@ -307,7 +306,7 @@ test("every flip is told once, at its instant, over sixty days with syncs, meeti
   await noJobIsDue(database);
   const model = new Model();
   await model.happened(readNow, false);
-  const boundaries = new Boundaries(new Database(database.dataSource), clock, createLogger("silent"));
+  const boundaries = new Boundaries(database.opened(), clock, createLogger("silent"));
   const begin = now();
   const happenings = agenda();
   for (const [index, happening] of happenings.entries()) {

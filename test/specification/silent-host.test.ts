@@ -5,11 +5,11 @@ import { z } from "zod";
 import { connectionTo } from "../../src/database/application-role";
 import { AdvisoryLocks } from "../../src/database/between-processes";
 import { createDataSource, openPool } from "../../src/database/data-source";
-import { Database } from "../../src/database/database";
 import { heldUpOf } from "../../src/database/errors";
 import { enqueueJob, handlerOf, startJobRunner } from "../../src/database/jobs";
 import type { SessionLimits } from "../../src/database/session-limits";
 import { UNREACHED_CODES } from "../../src/platform/errors";
+import { openOn } from "../support/database";
 import { type Gate, openGate } from "../support/gate";
 import { until } from "../support/stories";
 import { useDatabase } from "../support/world";
@@ -49,7 +49,7 @@ test("an answer that does not come ends its statement, and the next session is a
 test("a read that is called off gives its session back, though another host takes what calls it off", async () => {
   const url = gate.urlOf(database.url);
   const dataSource = await createDataSource({ url, entities: [] }).initialize();
-  const db = new Database(dataSource);
+  const db = openOn(dataSource);
   const tenantId = await database.tenantId("acme");
   // Set to a tenant already, and not yet: the health check's.
   for (const before of [() => db.tenant(tenantId).rows("SELECT 1"), () => db.answers()]) {
@@ -66,7 +66,7 @@ test("a read that is called off gives its session back, though another host take
 // Seen red: after 72 s. Each request of the tenant waited for it.
 test("which tenant it is, where that is not remembered, is waited for ten seconds and told as held up, and then asked of the next host", async () => {
   const dataSource = await createDataSource({ url: gate.urlOf(database.url), entities: [] }).initialize();
-  const db = new Database(dataSource);
+  const db = openOn(dataSource);
   const tenantId = await db.idOf("acme");
   for (const tenant of ["not remembered", "acme"]) {
     db.forgetIds();
@@ -155,8 +155,7 @@ test("jobs go on beside a host that has gone, and the session that hears of them
     done += 1;
   });
   const runner = await startJobRunner(gate.urlOf(database.url), [handler], logger);
-  const enqueue = () =>
-    new Database(database.dataSource).tenant(tenantId).transaction((scope) => enqueueJob(scope, kind, { tenantId }));
+  const enqueue = () => database.scope(tenantId).transaction((scope) => enqueueJob(scope, kind, { tenantId }));
   await enqueue();
   await until("a job is done", async () => done === 1);
   await sleep(42_000);

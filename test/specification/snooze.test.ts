@@ -3,7 +3,6 @@ import { type Simulator, startSimulator } from "../../simulator";
 import * as times from "../../simulator/model/times";
 import { Snoozing } from "../../src/briefing/snoozing";
 import { holdLiveCopy } from "../../src/connections/copies";
-import { Database } from "../../src/database/database";
 import { DealRow } from "../../src/entities/deal";
 import { DAY_MS, dayOf, HOUR_MS, MINUTE_MS } from "../../src/platform/clock";
 import { createLogger } from "../../src/platform/logger";
@@ -235,7 +234,7 @@ test("what cannot be snoozed is refused in words, and nothing is stored", async 
   const [live] = await database.query<{ id: number }>("SELECT copy_id AS id FROM connection");
   const asked = { until: new Date(later(DAY_MS)), reason: "Meanwhile." };
   const earlier = { copyId: (live?.id ?? 0) - 1, crmId: ghosted.dealId };
-  const snoozing = new Snoozing(new Database(database.dataSource), clock, createLogger("silent"));
+  const snoozing = new Snoozing(database.opened(), clock, createLogger("silent"));
   expect(await snoozing.snooze(await seller(database), earlier, asked)).toMatchObject({ code: "DEAL_NOT_FOUND" });
   const refused = async (dealId: string, until: string, reason?: string) => {
     const { code, field, message } = await snooze(dealId, until, reason);
@@ -375,7 +374,7 @@ test("a page that a disconnect waits for keeps no snooze", async () => {
   const removing = new Promise<void>((resolve) => {
     begun = resolve;
   });
-  const page = new Database(database.dataSource).tenant(tenantId).transaction(async (scope) => {
+  const page = database.scope(tenantId).transaction(async (scope) => {
     await holdLiveCopy(scope, copyId);
     await removeRecords({ ...scope, copyId }, DealRow, [dealId], clock());
     begun();

@@ -12,7 +12,6 @@ import {
 } from "../../src/briefing/records";
 import { readContacts } from "../../src/briefing/timeline";
 import { readCopyState } from "../../src/connections/completeness";
-import { reachOf } from "../../src/database/cluster";
 import { type CopyScope, Database } from "../../src/database/database";
 import { createLogger } from "../../src/platform/logger";
 import { readRunStatus } from "../../src/sync/run-history";
@@ -43,7 +42,7 @@ const READS: [string, (copy: CopyScope, db: Database) => Promise<unknown>][] = [
 
 // Planted and seen red: the "at" of a timeline as text; a column of the notes left out.
 test.each(READS)("what an operation reads of %s has the columns that the code says, joined or not", async (_, read) => {
-  const db = new Database(database.dataSource, { reach: await reachOf(database.dataSource) });
+  const db = database.opened();
   const tenantId = await db.idOf("acme");
   const alone = await read({ ...db.tenant(tenantId), copyId: 1 }, db);
   const joined = await read({ ...db.tenant(tenantId, AbortSignal.timeout(60_000)), copyId: 1 }, db);

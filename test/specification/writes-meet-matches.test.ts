@@ -1,6 +1,5 @@
 import type { QueryRunner } from "typeorm";
 import { Rematching } from "../../src/briefing/rematch";
-import { Database } from "../../src/database/database";
 import { systemClock } from "../../src/platform/clock";
 import { createLogger } from "../../src/platform/logger";
 import { hasTriggers } from "../support/database";
@@ -161,7 +160,7 @@ const MATCHES: Rematch[] = [
       await story.database.query("UPDATE sync_run SET rematched = false");
     },
     begin: async () => {
-      const db = new Database(story.database.dataSource);
+      const db = story.database.opened();
       return new Rematching(db, systemClock, createLogger("silent")).run(
         await story.database.tenantId("acme"),
         new AbortController().signal,

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { APPLICATION_ROLE } from "../../src/database/application-role";
-import { type CopyScope, Database } from "../../src/database/database";
+import { type CopyScope } from "../../src/database/database";
 import { type TestDatabase, workers } from "./database";
 
 const SETTLED_MS = 1_500;
@@ -68,7 +68,7 @@ export async function reading<T>(
 ): Promise<{ found: T; blocks: number }> {
   await database.query("SELECT pg_stat_force_next_flush()");
   const before = await blocksOf(database, tables);
-  const found = await new Database(database.dataSource).tenant(tenantId).transaction(async (scope) => {
+  const found = await database.scope(tenantId).transaction(async (scope) => {
     await scope.rows(`SET LOCAL ROLE ${APPLICATION_ROLE}`);
     await scope.rows("SET LOCAL plan_cache_mode = force_generic_plan");
     await scope.rows("SET LOCAL enable_bitmapscan = off");

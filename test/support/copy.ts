@@ -1,8 +1,7 @@
 import type { Simulator } from "../../simulator";
 import { judgeDeals } from "../../src/briefing/quiet/stored-silence";
 import { holdCopyToJudge } from "../../src/connections/copies";
-import { reachOf } from "../../src/database/cluster";
-import { type CopyScope, Database } from "../../src/database/database";
+import { type CopyScope } from "../../src/database/database";
 import { SYNC_LISTS } from "../../src/entities/sync-list";
 import type { SyncResource } from "../../src/entities/sync-run";
 import type { TestDatabase } from "./database";
@@ -41,7 +40,7 @@ export async function emptyCopy(database: TestDatabase, createdAt: Date): Promis
     "INSERT INTO synced_copy (tenant_id, id, crm_company_id, crm_user_id, state, created_at) VALUES ($1, 1, 1, 1, 'LIVE', $2)",
     [tenantId, createdAt],
   );
-  return { ...new Database(database.dataSource).tenant(tenantId), copyId: 1 };
+  return { ...database.scope(tenantId), copyId: 1 };
 }
 
 /** What the tenant's live copy holds of each table. */
@@ -100,7 +99,7 @@ export async function judgeAgain(database: TestDatabase, copyId: number, now = n
   );
   const [first] = matched;
   if (!first) return;
-  const db = new Database(database.dataSource, { reach: await reachOf(database.dataSource) });
+  const db = database.opened();
   const ids = matched.map(({ crm_id }) => crm_id);
   await db.tenant(first.tenant_id).transaction(async (scope) => {
     await holdCopyToJudge(scope, copyId);

@@ -5,7 +5,7 @@ import type { DataSource } from "typeorm";
 import { createDataSource } from "../../src/database/data-source";
 import { Database, type TenantScope } from "../../src/database/database";
 import { entities } from "../../src/entities";
-import { Secret } from "../../src/platform/keyring";
+import { Secret, withOptions } from "../../src/platform/keyring";
 
 export interface TestDatabase {
   url: Secret;
@@ -17,10 +17,15 @@ export interface TestDatabase {
   queryNodes(sql: string): Promise<Record<string, unknown>[]>;
   /** The sessions that wait for another one's lock, wherever on a cluster that is held. */
   lockWaits(): Promise<LockWait[]>;
+  /** The service's way to ask, with `options` of {@link Database}. */
+  opened(options?: DatabaseOptions): Database;
+  scope(tenantId: number): TenantScope;
   /** The id of a tenant, whether or not the service has seen it. */
   tenantId(name: string): Promise<number>;
   drop(): Promise<void>;
 }
+
+type DatabaseOptions = ConstructorParameters<typeof Database>[1];
 
 interface LockWait {
   pid: number;
@@ -114,22 +119,28 @@ export async function createTestDatabase({ empty = false } = {}): Promise<TestDa
   // A cluster takes triggers on tenants' tables, as tests set them, only when it is told so.
   if (workers().length > 0) await onServer(`ALTER DATABASE ${name} SET citus.enable_unsafe_triggers = on`);
   const url = new Secret(serverUrl(name));
-  const dataSource = await createDataSource({ url, entities }).initialize();
+  // What a transaction is set to reaches the nodes, which else take longer to compile the judging of a deal than a test has.
+  const reaching = workers().length > 0 ? withOptions(url, "-c citus.propagate_set_commands=local") : url;
+  const dataSource = await createDataSource({ url: reaching, entities }).initialize();
   return {
     url,
     dataSource,
     query: (sql, parameters) => dataSource.query(sql, parameters),
     queryNodes: (sql) => onNodes(sql, name),
     lockWaits: () => dataSource.query(workers().length > 0 ? LOCK_WAITS_OF_CLUSTER : LOCK_WAITS),
-    // By session it would leave the test's own statements without their values, by which a cluster plans.
-    tenantId: (name) =>
-      new Database(dataSource, { reach: workers().length > 0 ? "transaction" : "session" }).idOf(name),
+    opened: (options) => openOn(dataSource, options),
+    scope: (tenantId) => openOn(dataSource).tenant(tenantId),
+    tenantId: (name) => openOn(dataSource).idOf(name),
     drop: async () => {
       await dataSource.destroy();
       await onNodes(`DROP DATABASE ${name} WITH (FORCE)`);
     },
   };
 }
+
+/** As the service asks there. By session, a cluster's nodes would show no row, and the test's own statements have no values to be planned by. */
+export const openOn = (dataSource: DataSource, options?: DatabaseOptions): Database =>
+  new Database(dataSource, { reach: workers().length > 0 ? "transaction" : "session", ...options });
 
 type Work<T> = (scope: TenantScope) => Promise<T>;
 

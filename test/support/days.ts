@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Ledger, type Simulator, type SimulatorOptions, startSimulator } from "../../simulator";
 import { Budget } from "../../src/connections/budget";
-import { Database } from "../../src/database/database";
 import { type Clock, DAY_MS, HOUR_MS, MINUTE_MS } from "../../src/platform/clock";
 import { type Config, readConfig } from "../../src/platform/config";
 import { createLogger } from "../../src/platform/logger";
@@ -92,9 +91,9 @@ export async function startDays(database: TestDatabase, options: DaysOptions = {
 }
 
 /** The worker's own looks come every ten seconds of a clock that does not leap: this one makes them in between. */
-function scheduleOf(simulator: Simulator, { dataSource }: TestDatabase, clock: Clock, config?: Partial<Config>) {
+function scheduleOf(simulator: Simulator, { opened }: TestDatabase, clock: Clock, config?: Partial<Config>) {
   const { sync, budgetShare } = { ...readConfig(environmentFor(simulator)), ...config };
-  const database = new Database(dataSource);
+  const database = opened();
   const logger = createLogger("silent");
   const budget = new Budget({ database, clock, logger, share: budgetShare });
   return new Schedule({ database, budget, clock, logger, ...sync });

@@ -2,7 +2,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { LogEntry, Simulator } from "../../simulator";
 import { recordsOf } from "../../simulator/model/company";
 import { Budget } from "../../src/connections/budget";
-import { Database } from "../../src/database/database";
 import { DAY_MS, MINUTE_MS } from "../../src/platform/clock";
 import type { Config } from "../../src/platform/config";
 import { createLogger } from "../../src/platform/logger";
@@ -120,7 +119,7 @@ export class SyncWorld {
 
   /** What is due is read, as by a schedule of such an interval. */
   async due(as: As, intervalMinutes: number): Promise<void> {
-    const [database, clock, logger] = [new Database(this.database.dataSource), this.time.ours, createLogger("silent")];
+    const [database, clock, logger] = [this.database.opened(), this.time.ours, createLogger("silent")];
     const budget = new Budget({ database, clock, logger, share: 0.25 });
     const intervals = { intervalMs: intervalMinutes * MINUTE_MS, reconcileIntervalMs: 30 * DAY_MS };
     const schedule = new Schedule({ database, budget, clock, logger, ...intervals });

@@ -7,13 +7,12 @@ import type { RenewalParts } from "../../src/connections/renewal";
 import { CrmHttp } from "../../src/crm/http";
 import { CrmOAuth } from "../../src/crm/oauth";
 import { createDataSource } from "../../src/database/data-source";
-import { Database } from "../../src/database/database";
 import { entities } from "../../src/entities";
 import { systemClock } from "../../src/platform/clock";
 import type { Config } from "../../src/platform/config";
 import { Keyring } from "../../src/platform/keyring";
 import { createLogger } from "../../src/platform/logger";
-import type { TestDatabase } from "./database";
+import { openOn, type TestDatabase } from "./database";
 
 export interface TokenParts extends RenewalParts {
   http: CrmHttp;
@@ -34,7 +33,7 @@ export async function startTokens(
   const dataSource = await createDataSource({ url: databaseUrl, entities }).initialize();
   const keyring = new Keyring(config.encryptionKeys);
   const usual: RenewalParts = {
-    database: new Database(dataSource),
+    database: openOn(dataSource),
     oauth: new CrmOAuth(http, config.crm),
     credentials: new Credentials(keyring),
     clock: systemClock,
@@ -77,8 +76,8 @@ export async function loseAuthorization(database: TestDatabase, tenant: string, 
     [tenantId],
   );
   if (!held) throw new Error(`${tenant} is not connected`);
-  await new Database(database.dataSource)
-    .tenant(tenantId)
+  await database
+    .scope(tenantId)
     .transaction((scope) =>
       moveToNeedsReauthorization(scope, Number(held.copy_id), held.version, "GRANT_REVOKED", now),
     );
