@@ -10,7 +10,7 @@ import { DAY_MS } from "../../src/platform/clock";
 import { createLogger } from "../../src/platform/logger";
 import { writeNotes } from "../../src/sync/writers";
 import { markRead } from "../support/copy";
-import { earlier } from "../support/database";
+import { earlier, isAround } from "../support/database";
 import { NOW } from "../support/quiet-facts";
 import { QuietRows } from "../support/quiet-rows";
 import { useDatabase } from "../support/world";
@@ -87,8 +87,8 @@ test.each([1, DEALS])(
   async (count) => {
     let statements = 0;
     const counted = database.opened({
-      observe: (_text, run) => {
-        statements += 1;
+      observe: (text, run) => {
+        if (!isAround(text)) statements += 1;
         return run();
       },
     });
@@ -104,8 +104,8 @@ test.each([1, DEALS])(
 
 test("of judged deals one statement gives what was kept; what nobody kept, or other rules did, is looked up", async () => {
   let statements = 0;
-  const observe = <T>(_text: string, run: () => Promise<T>) => {
-    statements += 1;
+  const observe = <T>(text: string, run: () => Promise<T>) => {
+    if (!isAround(text)) statements += 1;
     return run();
   };
   const counted: CopyScope = { ...database.opened({ observe }).tenant(acme), copyId: 1 };

@@ -142,6 +142,9 @@ export async function createTestDatabase({ empty = false } = {}): Promise<TestDa
 export const openOn = (dataSource: DataSource, options?: DatabaseOptions): Database =>
   new Database(dataSource, { reach: workers().length > 0 ? "transaction" : "session", ...options });
 
+/** On a cluster a statement that stands alone has a transaction around it. */
+export const isAround = (text: string) => workers().length > 0 && /^(START TRANSACTION|SET LOCAL|COMMIT)\b/.test(text);
+
 type Work<T> = (scope: TenantScope) => Promise<T>;
 
 /** The same database, whose transactions are done `around` the usual ones. */
