@@ -1,5 +1,4 @@
 import { pino } from "pino";
-import { Database } from "../../src/database/database";
 import { enqueueJob, handlerOf, type JobPlace, type JobRunner, RUNNERS, startJobRunner } from "../../src/database/jobs";
 import { SYNC_RUN } from "../../src/sync/runs";
 import { enqueueRun } from "../../src/sync/schedule-rows";
@@ -29,7 +28,7 @@ function gate() {
 // user of another tenant asked for waited for 397 s, the first one of a new connection for 401 s.
 test("however many jobs wait long for their CRM, a worker takes others meanwhile", async () => {
   const tenantId = await database.tenantId("slow");
-  const tenant = new Database(database.dataSource).tenant(tenantId);
+  const tenant = database.scope(tenantId);
   const enqueue = (thingId: string, place: JobPlace) =>
     tenant.transaction((scope) => enqueueJob(scope, THING, { tenantId, thingId }, 0, place));
   for (let one = 0; one < 25; one += 1) await enqueue(`late ${one}`, "LATE");
@@ -70,7 +69,7 @@ async function connected(tenant: string, minutesAgo: number) {
 
 // Seen red: after an outage of an hour a user's sync, and a new connection's first, waited behind those of thousands of tenants.
 test("what a user waits for comes before what is due, but not by asking again and again", async () => {
-  const db = new Database(database.dataSource);
+  const db = database.opened();
   const scheduled = [];
   for (const name of ["one", "two", "three"]) scheduled.push((await connected(name, 60)).tenantId);
   const [waiting, again] = [await connected("waiting", 60), await connected("again", 0)];
