@@ -19,8 +19,8 @@ const CORRELATION_ID = /^[\w-]{1,64}$/;
 const MAX_TOKENS = 2_147_483_647;
 /** Sockets to one origin, for all connections of this process together. */
 const MAX_SOCKETS = 128;
-/** Of one tenant: as many as it has operations at work. The last are for who holds few: a CRM that answers late fills all others. */
-const SHARES = { ofTenant: 32, last: 32, few: 2 };
+/** Of one tenant: as many as it has operations at work, and a run beside them. The last are for who holds few: a CRM that answers late fills all others. */
+const SHARES = { ofTenant: 64, last: 32, few: 2 };
 /** So often it is looked whether a call that waits for one of them may still be made. */
 const WAITING_LOOK_MS = 250;
 
@@ -81,7 +81,8 @@ export class CrmHttp {
     maxResponseSize: MAX_ANSWER_BYTES,
   });
 
-  readonly #turns = new SocketTurns();
+  /** By origin: a token is had also where calls wait. */
+  readonly #turns = new Map<string, SocketTurns>();
 
   /** @param mayCall looked at before every call, a token renewal too, and while it waits; it throws a CrmError where none may be made */
   constructor(
@@ -123,7 +124,7 @@ export class CrmHttp {
         const look = () => answer.isUnsent && mayStill().catch((error) => answer.isUnsent && answer.callOff(error));
         looks = setInterval(look, WAITING_LOOK_MS);
         const send = () => this.#agent.dispatch({ ...asked, origin, path: pathname + search }, answer);
-        leave = this.#turns.take(workTenant(), () => answer.begin(send));
+        leave = this.#turnsAt(origin).take(workTenant(), () => answer.begin(send));
       });
       if (isLate() && !readLate) throw new Error("the answer came too late");
       return readAnswer(whole);
@@ -140,6 +141,12 @@ export class CrmHttp {
       endLimits();
       leave();
     }
+  }
+
+  #turnsAt(origin: string): SocketTurns {
+    const turns = this.#turns.get(origin) ?? new SocketTurns();
+    this.#turns.set(origin, turns);
+    return turns;
   }
 
   close(): Promise<void> {
