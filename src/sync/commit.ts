@@ -107,25 +107,24 @@ export function contextOf(
   const tokens = parts.tokensOf(tenantId, copyId);
   const mayBegin = () => requireLease(run, clock());
   const calls = { http, baseUrl: crmBaseUrl, tokens, pacer: new Pacer(clock), mayBegin, stop };
-  const [turnEnds, latestEnd] = [askedAt.getTime() + TURN_MS, performance.now() + TURN_MS];
   return {
-    run,
+    ...{ run, clock, concurrency, metrics, settling, keepOut, judging },
     copy: { ...database.tenant(tenantId), copyId },
-    clock,
-    concurrency,
-    metrics,
-    settling,
-    keepOut,
-    judging,
     verify: (purpose) => tokens.verify({ mayBegin, stop, ...(purpose && { reservation: reservations[purpose] }) }),
     apis: ofEach((purpose) => new CrmApi({ ...calls, reservation: reservations[purpose] })),
     left: (purpose) => budget.left(tenantId, copyId, purpose, clock()),
     logger: parts.logger.child({ tenantId, runId, kind }),
     staleAfterMs: intervalMs || STALE_AFTER_MS,
     isStopped: () => stop.aborted,
-    mustPause: () => stop.aborted || clock().getTime() >= turnEnds || performance.now() >= latestEnd,
-    isLate: () => clock().getTime() >= turnEnds + TURN_MS || performance.now() >= latestEnd + TURN_MS,
+    ...turnFrom(askedAt, clock, stop),
   };
+}
+
+/** By the wall clock, and by one that nobody sets. From behind the first question on, which alone may take as long: each turn is to get on. */
+export function turnFrom(begins: Date, clock: Clock, stop: AbortSignal): Pick<RunContext, "mustPause" | "isLate"> {
+  const [ends, latest] = [begins.getTime() + TURN_MS, performance.now() + TURN_MS];
+  const isOver = (sinceMs: number) => clock().getTime() >= ends + sinceMs || performance.now() >= latest + sinceMs;
+  return { mustPause: () => stop.aborted || isOver(0), isLate: () => isOver(TURN_MS) };
 }
 
 /** Of a run: what its transactions need. */

@@ -22,6 +22,7 @@ import {
   type Reservations,
   type RunContext,
   reservationsOf,
+  turnFrom,
 } from "./commit";
 import { failureOf, failureOfRest, gapOf, noteMissing, type RunFailure, RunLostError, recordGaps } from "./failures";
 import { LISTS, type ListResource } from "./lists";
@@ -67,7 +68,7 @@ export class SyncEngine {
     const reservations = reservationsOf(this.parts.budget, run);
     const context = contextOf(this.parts, run, reservations, askedAt, stop);
     try {
-      const isDone = await this.#paidFrom(reservations, context);
+      const isDone = await this.#paidFrom(reservations, context, stop);
       if (isDone) await this.#end(context, null);
       else await this.#release(run, 0, context.isLate());
       this.#waits.delete(runId);
@@ -79,12 +80,12 @@ export class SyncEngine {
   }
 
   /** What it did not spend is given back before the run ends: whoever is told of that end sees what it has cost. */
-  async #paidFrom(reservations: Reservations, context: RunContext): Promise<boolean> {
+  async #paidFrom(reservations: Reservations, context: RunContext, stop: AbortSignal): Promise<boolean> {
     try {
       await this.#look(context);
       // It says by which clocks the authorizing user lives.
       await inRun(context, (copy) => context.judging.byPresentRules(copy));
-      return await this.#turn(context);
+      return await this.#turn({ ...context, ...turnFrom(context.clock(), context.clock, stop) });
     } finally {
       for (const reservation of Object.values(reservations)) {
         await reservation
@@ -150,13 +151,14 @@ export class SyncEngine {
       state.payers.CHANGES = "MEETINGS";
       const isRead = await this.#unlessMissing(context, resource, async () => {
         if (!state.passes.has("WHOLE")) return this.#list(context, step, resource, state);
+        if (step.state !== "QUEUED" && !state.passes.has("CHANGES")) return true;
         await runs.setStepState(copy, run, resource, "RUNNING");
         return (await walkPass(context, resource, state, passOf(state, resource, "CHANGES"))) !== "PAUSED";
       });
       goesOn &&= isRead;
     }
     for (const meetingId of refreshed) await markRefreshed(copy, meetingId, clock());
-    return goesOn;
+    return goesOn && !context.mustPause();
   }
 
   async #steps(
@@ -354,11 +356,9 @@ export class SyncEngine {
   }
 
   #beat(run: runs.ClaimedRun): void {
-    runs
-      .extendLease(this.parts.database.tenant(run.tenantId), run, this.parts.clock())
-      .catch((error: unknown) =>
-        this.parts.logger.warn({ err: error, runId: run.runId }, "a lease could not be extended"),
-      );
+    const { database, clock, logger } = this.parts;
+    const warn = (err: unknown) => logger.warn({ err, runId: run.runId }, "a lease could not be extended");
+    runs.extendLease(database.tenant(run.tenantId), run, clock()).catch(warn);
   }
 }
 

@@ -35,6 +35,15 @@ test("a run whose CRM takes as long as a turn for each list gives its place to o
   expect(asked.length).toBeGreaterThanOrEqual(8);
 });
 
+// Seen red: such a run never came to its end, and none could be asked for: each turn was over before it asked who takes part in deals.
+test("a run ends where who the user is takes as long as a turn too", async () => {
+  const as = { tenant: "slow user" };
+  await metAs(as);
+  passMinutes(5 * 60);
+  isSlow(/^\/api\/v1\/users\/me$/);
+  expect(await sync(as)).toMatchObject({ state: "SUCCEEDED" });
+});
+
 // Seen red: twenty meetings that begin together were looked through one after the other, up to four answers of half a minute for each.
 test("so it does after each of several meetings that begin together, and each is brought up to date", async () => {
   const as = { tenant: "slow meetings" };
