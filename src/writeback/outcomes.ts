@@ -197,7 +197,7 @@ export interface Look {
 }
 
 /** Before one look that can prove an absence so many have waited. */
-const LOOKS_BEFORE_PROOF = 3;
+export const LOOKS_BEFORE_PROOF = 3;
 /** Machines whose clocks are wrong are off by minutes: so late it is late by any of them. */
 const LATE_BY_ANY_CLOCK_MS = HOUR_MS;
 

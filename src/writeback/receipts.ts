@@ -7,7 +7,7 @@ import { enqueueJob, type JobKind } from "../database/jobs";
 import { FieldWriteRow, NoteWriteRow, type StoredWriteState, type WriteReceipt } from "../entities/writeback";
 import { DAY_MS, SECOND_MS } from "../platform/clock";
 import { ServiceError } from "../platform/errors";
-import { pauseBefore, sentenceOf, type WriteFailure, type WriteOutcome } from "./outcomes";
+import { LOOKS_BEFORE_PROOF, pauseBefore, sentenceOf, type WriteFailure, type WriteOutcome } from "./outcomes";
 import type { MeetingTargets, Target } from "./targets";
 
 /** `lookUps`: of a look, how many came before it. */
@@ -214,6 +214,6 @@ export function enqueueLookUp<Row extends WriteReceipt>(
   { writeId, lookUps }: Omit<WriteRef, "tenantId">,
   waitMs = 0,
 ): Promise<void> {
-  const place = lookUps ? "LATE" : "IN_TURN"; // A CRM that was asked in vain may take half a minute each time.
+  const place = (lookUps ?? 0) > LOOKS_BEFORE_PROOF ? "LATE" : "IN_TURN"; // Asked in vain more often, a CRM may take half a minute each time.
   return enqueueJob(scope, lookUpJob, { tenantId: scope.tenantId, writeId, lookUps }, waitMs, place);
 }

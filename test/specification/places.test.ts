@@ -81,6 +81,15 @@ test("what a user waits for comes before what is due, but not by asking again an
       .tenant(tenantId)
       .transaction((scope) => enqueueRun(scope, Number(copy?.id), "INCREMENTAL", new Date(), ["DEALS"]));
   }
+  // Its run waits already, and is asked for: "SYNC_ALREADY_RUNNING" is no reason to wait longer.
+  const queued = scheduled.pop() ?? 0;
+  await database.query(
+    "UPDATE sync_run SET queued_at = now() - interval '2 minutes' WHERE tenant_id = $1 AND state = 'QUEUED'",
+    [queued],
+  );
+  expect(dataOf(await service.ask(REQUEST, {}, { tenant: "three" }))).toEqual({
+    requestSync: { code: "SYNC_ALREADY_RUNNING" },
+  });
   await ask(again.as);
   await ask(waiting.as);
   await connect(service, simulator, { tenant: "new" });
@@ -90,5 +99,5 @@ test("what a user waits for comes before what is due, but not by asking again an
   runners.push(await startJobRunner(database.url, [handler], silent, { concurrency: 2 }));
   await until("all have begun", async () => begun.length === 6);
   const fresh = await database.tenantId("new");
-  expect(begun).toEqual([waiting.tenantId, fresh, ...scheduled, again.tenantId]);
+  expect(begun).toEqual([queued, waiting.tenantId, fresh, ...scheduled, again.tenantId]);
 });
