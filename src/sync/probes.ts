@@ -113,13 +113,13 @@ interface Looks {
   hasFailed: boolean;
   /** Of a record for which the CRM fails alone: whether that is to be told. */
   readonly tells: (failure: CrmFailure) => boolean;
-  /** How often in a row some have failed: others are asked for alone each time. */
-  readonly failures: number;
+  /** With the next number others are asked for alone. */
+  readonly round: number;
 }
 
-const looksOf = (most: number, failures = 0, tells: Looks["tells"] = () => false): Looks => ({
+const looksOf = (most: number, round = 0, tells: Looks["tells"] = () => false): Looks => ({
   ...{ requests: 0, most, hasFailed: false },
-  ...{ tells, failures },
+  ...{ tells, round },
 });
 
 /**
@@ -152,7 +152,7 @@ async function lookThrough(
     return false;
   };
   if (await isAnswered(batch)) return true;
-  const alone = someOf(batch, context.mustPause() ? ALONE.late : ALONE.inTime, looks.failures);
+  const alone = someOf(batch, context.mustPause() ? ALONE.late : ALONE.inTime, looks.round);
   if (batch.length > 1 && !(await isOneAnswered(alone))) return false;
   const pieces = halvesOf(batch);
   for (const ids of pieces) {
@@ -168,9 +168,9 @@ const halvesOf = (ids: readonly number[]): (readonly number[])[] => {
   return half < ids.length ? [ids.slice(0, half), ids.slice(half)] : [];
 };
 
-/** The first, the middle and the last; those that follow them where it is done again. */
-const someOf = (ids: readonly number[], most: number, again: number): readonly number[] => {
-  const places = [0, Math.floor(ids.length / 2), ids.length - 1].map((place) => (place + again) % ids.length);
+/** The first, the middle and the last; those that follow them in the next round. */
+const someOf = (ids: readonly number[], most: number, round: number): readonly number[] => {
+  const places = [0, Math.floor(ids.length / 2), ids.length - 1].map((place) => (place + round) % ids.length);
   return ids.filter((_id, place) => places.slice(0, most).includes(place));
 };
 
