@@ -72,8 +72,8 @@ export async function nextMeetingAt({ tenantId, copyId, rows }: CopyScope, now: 
   return next?.at ?? null;
 }
 
-export function hasOpenRun({ tenantId, typed }: TenantScope): Promise<boolean> {
-  return typed((orm) => orm.existsBy(SyncRunRow, { tenantId, state: Any(["QUEUED", "RUNNING"]) }));
+export function openRun({ tenantId, typed }: TenantScope): Promise<SyncRunRow | null> {
+  return typed((orm) => orm.findOneBy(SyncRunRow, { tenantId, state: Any(["QUEUED", "RUNNING"]) }));
 }
 
 /** When the last run ended, or was made where it has not; null: none was made yet. What a clock far ahead has noted is not believed. */

@@ -12,7 +12,7 @@ import { enqueueJob, hasLiveJob, type JobKind } from "../database/jobs";
 import { ConnectionRow, SyncedCopyRow } from "../entities/connection";
 import { FieldListRow } from "../entities/crm-company";
 import { SyncPassRow } from "../entities/sync-list";
-import { SYNC_RESOURCES, type SyncKind, type SyncResource, SyncRunRow } from "../entities/sync-run";
+import { SYNC_RESOURCES, type SyncKind, type SyncResource } from "../entities/sync-run";
 import { type Clock, DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../platform/clock";
 import { accepted, type Outcome, type Refused, refused } from "../platform/errors";
 import type { Logger } from "../platform/logger";
@@ -149,13 +149,6 @@ function later(code: "SYNC_TOO_SOON" | "BUDGET_LOW", retryAt: Date): Refused<Syn
   return { ...refused(code, message), retryAt };
 }
 
-/** A run that waits in the queue begins before those that nobody waits for. */
-async function bringForward(scope: TenantScope): Promise<void> {
-  const where = { tenantId: scope.tenantId, state: "QUEUED" as const };
-  const run = await scope.typed((orm) => orm.findOneBy(SyncRunRow, where));
-  if (run) await enqueueSync(scope, run.id, 0, "FIRST");
-}
-
 /** Somebody asks for what is new, or may be shown more: nothing rests. */
 async function endRests({ tenantId, copyId, typed }: CopyScope): Promise<void> {
   await typed((orm) => orm.update(SyncPassRow, { tenantId, copyId }, { begunAnewAt: null, restsUntil: null }));
@@ -185,10 +178,10 @@ export class Schedule {
       if (copyId === null) return NOT_CONNECTED;
       const waitUntil = await this.#waitUntil({ ...scope, copyId });
       const isSoon = waitUntil !== null && waitUntil > now;
-      if (await rows.hasOpenRun(scope)) {
-        if (!isSoon) await bringForward(scope);
-        return RUNNING;
-      }
+      const open = await rows.openRun(scope);
+      // One that waits begins before those that nobody waits for.
+      if (open?.state === "QUEUED" && !isSoon) await enqueueSync(scope, open.id, 0, "FIRST");
+      if (open) return RUNNING;
       if (isSoon && mustWaitToSync(actor)) return later("SYNC_TOO_SOON", waitUntil);
       if (shortUntil) return later("BUDGET_LOW", shortUntil);
       await endRests({ ...scope, copyId });
@@ -239,7 +232,7 @@ export class Schedule {
     const may = { read: shortUntil === null && !ask, ask, refresh: noMeetingsUntil === null, allowance, lateMs };
     await scope.transaction(async (scope) => {
       const present = await lockConnection(scope);
-      if (present.state !== "CONNECTED" || present.copyId !== copyId || (await rows.hasOpenRun(scope))) return;
+      if (present.state !== "CONNECTED" || present.copyId !== copyId || (await rows.openRun(scope))) return;
       const held = { ...scope, copyId };
       if (!(await this.#make(held, may))) await this.#plan(held, shortUntil);
     });
