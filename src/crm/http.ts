@@ -9,7 +9,7 @@ import { traced, workCounts, workTenant } from "../platform/work";
 import { CrmError } from "./errors";
 
 const CONNECT_TIMEOUT_MS = 10_000;
-/** From the first byte sent to the last byte read: a slowly dripping answer ends here too. */
+/** From the wait for a socket to the last byte read: a slowly dripping answer ends here too. */
 const ANSWER_TIMEOUT_MS = 30_000;
 /** Most pages of 500 records stay far below this; of what does not, such as long notes, smaller pages are asked for. */
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
@@ -115,10 +115,12 @@ export class CrmHttp {
     const isLate = timeLimit(this.clock, ANSWER_TIMEOUT_MS);
     let [endLimits, leave] = [() => {}, () => {}];
     let looks: NodeJS.Timeout | undefined;
+    let isUnsent = () => true;
     try {
       const { origin, pathname, search } = new URL(url);
       const whole = await new Promise<Whole>((came, failed) => {
         const answer = new Answer(mayBegin, came, failed);
+        isUnsent = () => answer.isUnsent;
         endLimits = limitAnswer(answer, stop);
         const mayStill = () => Promise.all([this.mayCall(), mayWait?.()]);
         const look = () => answer.isUnsent && mayStill().catch((error) => answer.isUnsent && answer.callOff(error));
@@ -134,7 +136,8 @@ export class CrmHttp {
         const why = `The CRM's answer is larger than ${MAX_ANSWER_BYTES} bytes.`;
         throw new CrmError("UNREADABLE", why, { tooLarge: true }, { cause });
       }
-      const detail = { neverSent: NEVER_SENT.has(codeOf(cause)), tooSlow: TIMED_OUT.has(codeOf(cause)) };
+      const neverSent = isUnsent() || NEVER_SENT.has(codeOf(cause));
+      const detail = { neverSent, tooSlow: !neverSent && TIMED_OUT.has(codeOf(cause)) };
       throw new CrmError("UNAVAILABLE", `The CRM could not be reached: ${messageOf(cause)}.`, detail, { cause });
     } finally {
       clearInterval(looks);

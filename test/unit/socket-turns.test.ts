@@ -1,7 +1,9 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { CrmError } from "../../src/crm/errors";
 import { CrmHttp, SocketTurns } from "../../src/crm/http";
 import { inWork, workFor } from "../../src/platform/work";
+import { until } from "../support/stories";
 
 // Seen red: one queue for all. Notes of four tenants whose CRM took 20 s an answer held every socket of a process, and another
 // tenant's note took 19.7 s in place of 0.07 s.
@@ -34,12 +36,14 @@ test("a socket that is given back goes to who may have it and has waited longest
   expect(begun).toHaveLength(128);
 });
 
-async function serve(answers: boolean): Promise<{ server: Server; url: string }> {
+async function serve(answers: boolean): Promise<{ server: Server; url: string; asked: () => number }> {
+  let asked = 0;
   const server = createServer((_request, response) => {
+    asked += 1;
     if (answers) response.end("{}");
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` };
+  return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, asked: () => asked };
 }
 
 // Seen red: a renewal waited behind its tenant's calls, and its lock held up other tenants' renewals.
@@ -50,10 +54,16 @@ test("a token is had while all of a tenant's calls wait for an API that does not
   await inWork({}, async () => {
     workFor(1);
     const ask = (url: string) => http.send({ method: "GET", url, headers: {}, stop: ending.signal });
-    const waiting = Array.from({ length: 70 }, () => ask(silent.url).catch(() => null));
+    const told: unknown[] = [];
+    const tell = (error: CrmError) => told.push(error.detail.neverSent);
+    const waiting = Array.from({ length: 70 }, () => ask(silent.url).catch(tell));
     expect((await ask(tokens.url)).status).toBe(200);
+    await until("all that have sockets were sent", async () => silent.asked() === 64);
     ending.abort();
     await Promise.all(waiting);
+    // Seen red: those that still waited were told like the others, of which the CRM may have done what they ask for.
+    expect(told.filter((neverSent) => neverSent)).toHaveLength(6);
+    expect(told.filter((neverSent) => !neverSent)).toHaveLength(64);
   });
   for (const { server } of [silent, tokens]) server.closeAllConnections();
   await http.close();
