@@ -1,20 +1,26 @@
 import { Link } from "wouter";
+import type { RunFragment } from "../api/operations.generated";
 import { Card } from "../ui/parts";
 import { number } from "../ui/words";
 import type { Connection } from "./use-settings";
 
 type Step = { text: string; progress?: string; state: "done" | "now" | "later" };
 
+interface NextStepsProps {
+  connection: Connection;
+  run: RunFragment | null;
+  isMember: boolean;
+}
+
 /** What happens after a connect, one after the other, and how far it is. */
-function stepsOf({ sync }: Pick<Connection, "sync">): Step[] {
-  const { lastSuccessAt, matching, current } = sync;
+function stepsOf({ lastSuccessAt, matching }: Connection["sync"], run: RunFragment | null): Step[] {
   const isRead = lastSuccessAt !== null;
   return [
     isRead
       ? { text: "The CRM was read", state: "done" }
       : {
           text: "Reading the CRM for the first time",
-          progress: current ? `, ${Math.floor(current.progress * 100)} %` : "",
+          progress: run ? `, ${Math.floor(run.progress * 100)} %` : "",
           state: "now",
         },
     matching
@@ -30,8 +36,8 @@ function stepsOf({ sync }: Pick<Connection, "sync">): Step[] {
 }
 
 /** What to do next. It goes on by itself; nobody has to wait here, and that it goes on is not read out with each look. */
-export function NextSteps({ connection, isMember }: { connection: Connection; isMember: boolean }) {
-  const steps = stepsOf(connection);
+export function NextSteps({ connection, run, isMember }: NextStepsProps) {
+  const steps = stepsOf(connection.sync, run);
   return (
     <Card title="What comes next">
       <ol className="next-steps" aria-live="polite">

@@ -81,7 +81,7 @@ function Body({ viewer, connection, run, welcome }: BodyProps) {
     <>
       {connection.state === "NEEDS_REAUTHORIZATION" && <Reauthorize viewer={viewer} connection={connection} />}
       <ConnectedAccount connection={connection} welcome={welcome} />
-      {isBeginning && <NextSteps connection={connection} isMember={isMember} />}
+      {isBeginning && <NextSteps connection={connection} run={run} isMember={isMember} />}
       <SyncStatus connection={connection} run={run} isMember={isMember} />
       {!isMember && <Visibility readAt={sync.lastSuccessAt} />}
       <NominatedFields viewer={viewer} connected={connection.state === "CONNECTED"} />
