@@ -119,7 +119,7 @@ const namesIn = (text: string) => text.match(/\b[a-z]\w*[_:]\w+(:\w+)*\b/g) ?? [
 
 test("every metric of the Prometheus rules exists", async () => {
   const names = await metricNames();
-  const words = ["histogram_quantile", "clamp_min"];
+  const words = ["histogram_quantile", "clamp_min", "present_over_time"];
   const known = new Set([...names, ...names.flatMap((name) => [`${name}_bucket`, `${name}_count`]), ...words]);
   expect(rules.length).toBeGreaterThan(20);
   expect(rules.flatMap(({ expr }) => namesIn(expr)).filter((name) => !known.has(name))).toEqual([]);
@@ -130,6 +130,36 @@ test("no rule names a bucket of a whole number, which Prometheus 2 and 3 write d
   const bounds = rules.flatMap(({ expr }) => [...expr.matchAll(/\ble(?:=~?|!=|!~)"([^"]*)"/g)].map(([, le]) => le));
   expect(bounds.length).toBeGreaterThan(1);
   expect(bounds.filter((le) => Number.isInteger(Number(le)))).toEqual([]);
+});
+
+// Seen red: any other Node process of the same Prometheus was ours that is busy, any other exporter ours that dies.
+test("what whatever program tells is asked of the processes of this service alone", () => {
+  const ofAll = rules.filter(({ expr }) => /\b(process|nodejs)_/.test(expr));
+  expect(ofAll.map(({ alert }) => alert)).toEqual(["ProcessBusy", "ProcessDies"]);
+  const ours = / and on \(job, instance\) (present_over_time\()?crm_writes_total/;
+  expect(ofAll.filter(({ expr }) => !ours.test(expr) || /\b(max|sum)\b/.test(expr))).toEqual([]);
+});
+
+// Seen red: where the CRM called all accounts closed, or gave all of them another's tokens, nobody was told.
+test("what a run may end with is too much of itself, or of all", () => {
+  const outcomes = (how: string) =>
+    rules.flatMap(({ expr }) =>
+      [...expr.matchAll(new RegExp(`sync_runs_total\\{outcome${how}"([^"]+)"`, "g"))].flatMap(([, some = ""]) =>
+        some.split("|"),
+      ),
+    );
+  const told = outcomes("=~?");
+  // Of companies that are short their own alert tells.
+  expect(outcomes("!~").filter((outcome) => !told.includes(outcome))).toEqual(["SUCCEEDED", "BUDGET_LOW"]);
+});
+
+// Seen red: of the renewals of a quarter of an hour, which of few connections are one or none.
+test("a rule of a share asks for some, and over more than the time between two runs", () => {
+  const shares = rules.filter(({ expr }) => /\b0?\.\d+ \* /.test(expr));
+  expect(shares.length).toBeGreaterThan(5);
+  expect(shares.filter(({ expr }) => /[<>] 0?\.\d+ \* /.test(expr))).toEqual([]);
+  const ofRenewals = rules.filter(({ expr }) => /token_renewals_total/.test(expr));
+  expect(ofRenewals.filter(({ expr }) => /\[\d+m\]/.test(expr))).toEqual([]);
 });
 
 test("what a rule counts by a label is there from the start, or the first event would be no increase", async () => {
