@@ -150,9 +150,11 @@ export async function readQueueState(database: Database): Promise<QueueState> {
   return state ?? { waiting: 0, oldestSeconds: 0, inHandSeconds: 0, givenUp: 0 };
 }
 
+/** What a worker has in hand it says each minute, and any frees the others' after five: where none does that, the job waits for one. */
 const QUEUE_STATE = `
   SELECT count(*) FILTER (WHERE waits)::int AS waiting,
     coalesce(extract(epoch FROM now() - min(run_at) FILTER (WHERE waits)), 0)::float8 AS "oldestSeconds",
-    coalesce(extract(epoch FROM now() - min(run_at) FILTER (WHERE locked_at IS NOT NULL)), 0)::float8 AS "inHandSeconds",
+    coalesce(extract(epoch FROM now() - min(run_at) FILTER (WHERE held)), 0)::float8 AS "inHandSeconds",
     count(*) FILTER (WHERE locked_at IS NULL AND attempts >= max_attempts AND key IS NOT NULL)::int AS "givenUp"
-  FROM (SELECT *, run_at <= now() AND locked_at IS NULL AND attempts < max_attempts AS waits FROM graphile_worker.jobs) j`;
+  FROM (SELECT j.*, held, run_at <= now() AND NOT held AND (attempts < max_attempts OR locked_at IS NOT NULL) AS waits
+    FROM graphile_worker.jobs j, LATERAL (SELECT coalesce(locked_at > now() - interval '6 minutes', false) AS held) h) j`;

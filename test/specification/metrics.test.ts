@@ -199,9 +199,15 @@ test("operations, statements, sockets and the queue are measured", async () => {
   expect(await metric("jobs_oldest_waiting_seconds")).toBeGreaterThan(3_500);
   // Seen red: a worker that hangs in a job says that it is at work, and nothing told of it.
   expect(await metric("jobs_oldest_in_hand_seconds")).toBeLessThan(60);
-  await database.query(
-    "UPDATE graphile_worker._private_jobs SET locked_at = now(), locked_by = 'alive' WHERE key IS NULL",
-  );
+  const takenBefore = (minutes: number) =>
+    database.query(
+      `UPDATE graphile_worker._private_jobs SET locked_at = now() - interval '${minutes} minutes', locked_by = 'alive' WHERE key IS NULL`,
+    );
+  // Seen red: what the last worker had in hand when it was killed did not wait, and the process that hangs was to be ended.
+  await takenBefore(7);
+  expect(await metric("jobs_oldest_in_hand_seconds")).toBeLessThan(60);
+  expect(await metric("jobs_oldest_waiting_seconds")).toBeGreaterThan(3_500);
+  await takenBefore(0);
   expect(await metric("jobs_oldest_in_hand_seconds")).toBeGreaterThan(3_500);
   // Seen red: for the six hours after its last failure a job that was given up was told by nothing.
   expect(await metric("jobs_given_up")).toBe(0);
