@@ -107,7 +107,7 @@ function storedMetrics(registers: Registry[]) {
     return gauge;
   };
   return {
-    jobsWaiting: absent("jobs_waiting", "Jobs that are due and not taken."),
+    jobsWaiting: absent("jobs_waiting", "Jobs that are due and that no living worker has taken."),
     jobsOldestSeconds: absent(
       "jobs_oldest_waiting_seconds",
       "How long the job that is due longest has waited for a worker.",

@@ -135,10 +135,10 @@ export function totals(
 }
 
 export interface QueueState {
-  /** Jobs that are due and that no worker has taken, and how long the first waits; those given up are not due any more. */
+  /** Jobs that are due and that no living worker has taken, and how long the first waits; those given up are not due any more. */
   waiting: number;
   oldestSeconds: number;
-  /** For how long the first of those that workers have in hand has been due. */
+  /** For how long the first of those that living workers have in hand has been due. */
   inHandSeconds: number;
   /** Jobs that have failed as often as they may. */
   givenUp: number;
