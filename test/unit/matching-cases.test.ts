@@ -156,6 +156,7 @@ test.each([
   ["free mail of a country", "netcologne.de", "netcologne.de", "BUYER -"],
   ["another customer of Microsoft 365", "customer.onmicrosoft.com", "seller.onmicrosoft.com", "BUYER -"],
   ["a colleague there", "seller.mail.onmicrosoft.com", "seller.onmicrosoft.com", "SELLER -"],
+  ["but at a company, also from below its domain", "seller.de", "uk.seller.de", "SELLER -"],
   ["but is one", "gmail.com", "gmail.com", "SELLER -", "anna+zoom"],
 ])("an owner has no colleagues at a mail provider: %s", (_whose, theirs, ours, answer, who = "someone") => {
   expect(attendeeInWords(world("", `${who}@${theirs}`, `anna@${ours}`))).toBe(answer);
@@ -386,7 +387,7 @@ test("every candidate is kept with what speaks for it, also where a rule decided
 });
 
 test("readable are the persons, who else could be meant, their companies and deals, and of a domain the company", () => {
-  const crm = `${TWO}; Eve = info@acme.de (Eves); Fay = info@acme.de (Fays); Zeta: zeta.de; D1 of Ada; D2 of Ada lost -300; D3 of Eve; D4 of Fay; D5 for Zeta`;
+  const crm = `${TWO}; Eve = info@acme.de (Eves); Fay = info@acme.de (Fays); Zeta: zeta.de; D1 of Ada; D2 of Ada lost -300; D3 of Eve; D4 of Fay; D5 for Zeta; D6 of Eve lost -300`;
   const text = world(crm, `ada@acme.de; info@acme.de; new@zeta.de`);
   const readable = matchIn(text).readable.map(({ entity, crmId }) => `${entity} ${text.nameOf(crmId)}`);
   expect(readable.sort().join(", ")).toBe(

@@ -68,6 +68,12 @@ test.each([
     BOTH,
     ["ada@acme.de", "bob@acme.de"],
   ],
+  [
+    "who led to it, and who leads to it now",
+    `${TWO}; D2 of Bob; chosen D2 for ada@acme.de`,
+    BOTH,
+    ["ada@acme.de", "bob@acme.de"],
+  ],
   ["who leads to what took its place", `${TWO}; D2 of Bob; written D1 gone for ada@acme.de`, BOTH, ["bob@acme.de"]],
   ["those before, while only ours attend", `${TWO}; D2 of Zoe; chosen D2 for ${OTHER}`, "anna@seller.de", [OTHER]],
 ])("a deal is kept for %s", (_why, crm, attendees, people) => {
