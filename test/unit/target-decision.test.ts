@@ -40,6 +40,7 @@ test.each<[facts: string, note: string, deal: string, person: string, organizati
   ["|O1", NOT, NOT, NOT, NOT],
   ["|O1, deals", CHOICE, CHOICE, NOT, NOT],
   ["D1 P1 O1, deals", "D1", "D1", "P1", "O1"],
+  ["D1 P1", "D1", "D1", "P1", NOT],
   ["D1 P1 P2 O1 O2, deals", "D1", "D1", CHOICE, CHOICE],
   ["D1 P1, deals, others", "D1", "D1", "P1", NOT],
   ["P1 O1, deals", CHOICE, CHOICE, "P1", "O1"],

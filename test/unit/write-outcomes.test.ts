@@ -72,6 +72,13 @@ test.each([
   expect([asked, failure?.code]).toEqual([times, then]);
 });
 
+// Planted and seen red: the record was said to be gone, because nobody had answered.
+test("what was rejected stays rejected where the list cannot be asked", async () => {
+  const rejected = { code: "VALUE_REJECTED", message: "No." } as const;
+  const api = { isShown: async () => Promise.reject(answered(503)) };
+  expect(await inSight(api, { entity: "DEAL", id: 1 }, rejected)).toBe(rejected);
+});
+
 // Seen red with: any of these left out, whose look then failed its job; every refusal taken for a record out of sight.
 test("what a look-up meets in the CRM leaves it to the next one, and a record that is not shown proves nothing", () => {
   const met = [
@@ -89,12 +96,12 @@ const SENT_AT = new Date("2026-11-20T12:00:00Z");
 const msLater = (ms: number) => new Date(SENT_AT.getTime() + ms);
 
 describe("what a look-up says of it", () => {
-  const whole = { begunAt: msLater(SETTLED_AFTER_MS), lookUps: 3, found: false, complete: true };
+  const whole = { begunAt: msLater(3 * 60_000), lookUps: 3, found: false, complete: true };
 
   test.each([
     ["found, however early", { ...whole, begunAt: msLater(1), found: true, complete: false }, "WRITTEN"],
     ["not found, three minutes later: so far as its record is still shown", whole, "ABSENT"],
-    ["not found, a moment too early", { ...whole, begunAt: msLater(SETTLED_AFTER_MS - 1) }, "UNKNOWN"],
+    ["not found, a moment too early", { ...whole, begunAt: msLater(3 * 60_000 - 1) }, "UNKNOWN"],
     [
       "not found by an earlier look, whatever the clock of who looks says",
       { ...whole, begunAt: msLater(8 * 60_000), lookUps: 2 },
