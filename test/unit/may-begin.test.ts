@@ -108,3 +108,27 @@ test("what waits for a free socket is looked at when one comes free", async () =
   await Promise.all(others);
   expect([looks, requests]).toEqual([1, SOCKETS]);
 });
+
+// Planted and seen red: it was called off and said never to have been sent, and whoever wrote it again had it twice.
+test("what a look that began before the request was written comes to ends no request that is under way", async () => {
+  const others = Array.from({ length: SOCKETS }, () => send());
+  while (requests < SOCKETS) await new Promise(setImmediate);
+  let end = (_: Error) => {};
+  const lost = new Promise<void>((_, reject) => {
+    end = reject;
+  });
+  let looks = 0;
+  const mayWait = () => {
+    looks += 1;
+    return lost;
+  };
+  const waiting = http.send({ method: "POST", url, headers: {}, mayWait });
+  while (looks === 0) await sleep(10);
+  for (const socket of sockets) socket.write(ANSWER);
+  while (requests === SOCKETS) await sleep(10);
+  end(new LostError("it is another's by now"));
+  await sleep(10);
+  for (const socket of sockets) if (!socket.destroyed) socket.write(ANSWER);
+  await expect(waiting).resolves.toMatchObject({ status: 200 });
+  await Promise.all(others);
+});

@@ -20,6 +20,14 @@ test("tenants whose CRM answers late leave sockets to others, who are served at 
   expect(begun.slice(before)).toEqual([100]);
 });
 
+// Planted and seen red: it had a tenant's share.
+test("what is no tenant's has whatever is free", () => {
+  const turns = new SocketTurns();
+  let begun = 0;
+  for (let call = 0; call < 130; call += 1) turns.take(null, () => (begun += 1));
+  expect(begun).toBe(128);
+});
+
 test("a socket that is given back goes to who may have it and has waited longest; who gave up waiting gets none", () => {
   const turns = new SocketTurns();
   const begun: string[] = [];
