@@ -106,6 +106,18 @@ test("what a clock far ahead has noted does not keep a grant from being renewed"
   expect(await endsAt(acme.tenant)).toBe(daysOn(60));
 });
 
+test("a clock that was far ahead at one look keeps no later one from being made", async () => {
+  const looking = new Grants({ ...on.access, clock: on.clock });
+  on.later(400 * DAY);
+  await looking.sweep();
+  on.later(-400 * DAY);
+  const acme = await on.connected();
+  const { version } = await on.stored(acme);
+  on.later(31 * DAY);
+  await looking.sweep();
+  expect((await on.stored(acme)).version).toBe(version + 1);
+});
+
 test("one whose authorization has ended is not tried, and says no end", async () => {
   const acme = await on.connected();
   on.later(31 * DAY);

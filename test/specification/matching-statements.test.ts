@@ -275,6 +275,19 @@ describe("a way through many meetings", () => {
     expect(await left()).toEqual([]);
   });
 
+  test("leaves a run that has not ended to the way after its end", async () => {
+    const open = "WHERE tenant_id = $1 AND state = 'QUEUED'";
+    await database.query(
+      `INSERT INTO sync_run (tenant_id, id, copy_id, kind, state, queued_at)
+       SELECT tenant_id, gen_random_uuid(), copy_id, 'INCREMENTAL', 'QUEUED', now() FROM connection WHERE tenant_id = $1`,
+      [actor.tenantId],
+    );
+    await rematching(0, () => 0);
+    const left = await database.query(`SELECT rematched FROM sync_run ${open}`, [actor.tenantId]);
+    await database.query(`DELETE FROM sync_run ${open}`, [actor.tenantId]);
+    expect(left).toEqual([{ rematched: false }]);
+  });
+
   // Seen red: where it stands was written for each page, also of a look through the meetings of a month that took no time.
   test("that takes no time writes once, that it is over", async () => {
     const seen: string[] = [];
