@@ -102,6 +102,14 @@ test("whom the copy holds leaves it once, and whenever the CRM shows a deletion"
   expect(await persons(person(6, HIS, true), person(7, HIS, true))).toEqual(["6 deleted", "7 deleted"]);
 });
 
+test("a record of an earlier copy is nobody's of the present one, who may have its number", async () => {
+  await database.query("UPDATE connection SET state = 'CONNECTED', copy_id = 1");
+  const records = [8, 9].map((crmId) => ({ copyId: crmId === 8 ? copy.copyId : copy.copyId + 1, crmId }));
+  await copy.transaction((scope) => keepOut.add(scope, { mailboxes: new Set([HER_OTHER]), records }, NOW));
+  expect(await subjectsOf(8, 9)).toEqual([ERASED, "Call"]);
+  await keepOut.letIn(copy, HER_OTHER);
+});
+
 test("who was kept out by several commands is let in by any of the addresses, and nobody else is", async () => {
   await add(HER_OTHER, HERS);
   expect(await keepOut.letIn(copy, HERS)).toBe(2);
