@@ -65,7 +65,7 @@ export interface CrmErrorDetail {
   correlationId?: string;
   /** The CRM's own word for a refusal, for example ERR_DEAL_DELETED. */
   crmCode?: string;
-  /** True where no connection came about, or it waited for one: the CRM certainly did not get the request. */
+  /** True where no byte of the request was written, as no connection came about or free: the CRM certainly did not get it. */
   neverSent?: boolean;
   /** True where the answer is larger than is read; of a list, less may be asked for. */
   tooLarge?: boolean;

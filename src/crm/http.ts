@@ -2,7 +2,7 @@ import { setMaxListeners } from "node:events";
 import type { IncomingHttpHeaders } from "node:http";
 import { Agent, type Dispatcher, errors } from "undici";
 import { type Clock, systemClock, timeLimit } from "../platform/clock";
-import { codeOf, messageOf, ServiceError, UNREACHED_CODES } from "../platform/errors";
+import { codeOf, messageOf, ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { traced, workCounts, workTenant } from "../platform/work";
@@ -26,9 +26,6 @@ const WAITING_LOOK_MS = 250;
 
 /** It may lead a text, and is no JSON. */
 const BYTE_ORDER_MARK = /^\ufeff/;
-
-/** Failures from before a connection stood. A reset is not among them: it may follow the request. */
-const NEVER_SENT = new Set<unknown>([...UNREACHED_CODES, "UND_ERR_CONNECT_TIMEOUT"]);
 
 /** Failures of an answer that had not come, or not all of it, when its time was over. */
 const TIMED_OUT = new Set<unknown>(["UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT"]);
@@ -136,7 +133,8 @@ export class CrmHttp {
         const why = `The CRM's answer is larger than ${MAX_ANSWER_BYTES} bytes.`;
         throw new CrmError("UNREADABLE", why, { tooLarge: true }, { cause });
       }
-      const neverSent = isUnsent() || NEVER_SENT.has(codeOf(cause));
+      // Not by the failure's code: a connection that stood may end as one that never came about.
+      const neverSent = isUnsent();
       const detail = { neverSent, tooSlow: !neverSent && TIMED_OUT.has(codeOf(cause)) };
       throw new CrmError("UNAVAILABLE", `The CRM could not be reached: ${messageOf(cause)}.`, detail, { cause });
     } finally {
@@ -218,7 +216,7 @@ class Answer implements Dispatcher.DispatchHandler {
     private readonly failed: (error: unknown) => void,
   ) {}
 
-  /** It waits for a socket. */
+  /** No byte of the request was written: it waited for a connection to its end, or still does. */
   get isUnsent(): boolean {
     return this.#request === null;
   }

@@ -77,3 +77,16 @@ test("a token is had while all of a tenant's calls wait for an API that does not
   await http.close();
   for (const { server } of [silent, tokens]) await new Promise((resolve) => server.close(resolve));
 });
+
+test("nothing was sent to where no connection comes about; what was read and not answered may be done", async () => {
+  const [gone, silent] = [await serve(false), await serve(false)];
+  await new Promise((resolve) => gone.server.close(resolve));
+  silent.server.on("request", (request) => request.socket.destroy());
+  const http = new CrmHttp();
+  for (const [url, neverSent] of [[gone.url, true] as const, [silent.url, false] as const]) {
+    const sent = http.send({ method: "POST", url, headers: {}, body: "{}" });
+    await expect(sent).rejects.toMatchObject({ code: "UNAVAILABLE", detail: { neverSent } });
+  }
+  await http.close();
+  await new Promise((resolve) => silent.server.close(resolve));
+});
