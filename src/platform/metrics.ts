@@ -114,7 +114,7 @@ function storedMetrics(registers: Registry[]) {
     ),
     jobsInHandSeconds: absent(
       "jobs_oldest_in_hand_seconds",
-      "For how long the job that is due longest of those that workers have in hand has been due.",
+      "For how long the job that is due longest of those that living workers have in hand has been due.",
     ),
     jobsGivenUp: absent("jobs_given_up", "Jobs that have failed as often as they may."),
     oldestWatermarkSeconds: absent(

@@ -150,7 +150,7 @@ export async function readQueueState(database: Database): Promise<QueueState> {
   return state ?? { waiting: 0, oldestSeconds: 0, inHandSeconds: 0, givenUp: 0 };
 }
 
-/** What a worker has in hand it says each minute, and any frees the others' after five: where none does that, the job waits for one. */
+/** Workers say again and again what they have in hand, and free what nobody has said that of for five minutes: with none left, it waits. */
 const QUEUE_STATE = `
   SELECT count(*) FILTER (WHERE waits)::int AS waiting,
     coalesce(extract(epoch FROM now() - min(run_at) FILTER (WHERE waits)), 0)::float8 AS "oldestSeconds",
