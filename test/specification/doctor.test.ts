@@ -357,7 +357,8 @@ test("jobs that are late, do not end, are held by a dead worker, or given up are
     expect(text).toMatch(/^warning +queue: 1 job\(s\) endless_task do not end for/m);
     expect(text).toMatch(/^warning +queue: 1 job\(s\) stuck_task are held for more than/m);
     expect(text).toMatch(/^fault +queue: 1 job\(s\) gone_task were given up/m);
-    expect(await waiting()).toBe(before + 1);
+    // The late one, and the one that a dead worker holds.
+    expect(await waiting()).toBe(before + 2);
   } finally {
     await database.query("DELETE FROM graphile_worker._private_jobs");
   }
