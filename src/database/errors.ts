@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { QueryRunnerAlreadyReleasedError } from "typeorm";
-import { codeOf, messageOf, ServiceError, UNREACHED_CODES } from "../platform/errors";
+import { codeOf, messageOf, ServiceError } from "../platform/errors";
 import { type Secret, UnsealError } from "../platform/keyring";
 
 /** The database cannot be used; the message says which and why, without its password. */
@@ -65,6 +65,8 @@ const DEADLOCK = "40P01";
 const LOCK_CODES = ["55P03", "25P03", "25P04", DEADLOCK];
 /** For a session that was ended, and a server that was, or is not there or full for now. */
 const ENDED_CODES = ["57P01", "57P02", "57P03", "57P05", NO_SESSION_LEFT, "ECONNRESET", "EPIPE", "ETIMEDOUT"];
+/** By which the network says that nothing was reached: no address, no way, nobody there. */
+export const UNREACHED_CODES = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "EHOSTDOWN"];
 const GIVEN_UP_CODES = new Set<unknown>([...LOCK_CODES, ...ENDED_CODES, ...UNREACHED_CODES]);
 /** For a disk or a memory that is full, or a database that takes no writes: it is so until somebody makes room, or names the primary. */
 const FULL_CODES = ["53100", "53200", "25006"];

@@ -25,9 +25,6 @@ export function codeOf(error: unknown): unknown {
   return typeof error === "object" && error !== null && "code" in error ? error.code : undefined;
 }
 
-/** By which the network says that nothing was reached: no address, no way, nobody there. */
-export const UNREACHED_CODES = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "EHOSTDOWN"];
-
 /** The message of anything thrown, for a log line or an operator; an AggregateError (Node's dialling) has its own. */
 export function messageOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return messageOf(error.errors[0]);
