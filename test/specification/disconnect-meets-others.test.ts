@@ -1,4 +1,5 @@
 import { CrmHttp } from "../../src/crm/http";
+import { MINUTE_MS, systemClock } from "../../src/platform/clock";
 import { NoteWrites } from "../../src/writeback/notes";
 import { rowsOfCopy } from "../support/dump";
 import { askedNote, posts, seller } from "../support/notes";
@@ -49,8 +50,12 @@ test("a meeting that is being matched while someone disconnects brings no row of
   expect(await rowsOfCopy(database, copyId)).toEqual({});
 });
 
-/** A note that waits while other calls have every socket, by a database that `isAway` can take away from its looks. */
-async function waitingNote(isAway = () => false) {
+/**
+ * A note that waits while other calls have every socket.
+ * @param isAway takes the database away from its looks
+ */
+async function waitingNote(isAway = () => false, clock = systemClock) {
+  await database.query("DELETE FROM note_write");
   await connect(service, simulator);
   await syncEnds(service);
   const { id } = await recordMeeting(service, [simulator.company.stories.singleDeal.email]);
@@ -68,7 +73,7 @@ async function waitingNote(isAway = () => false) {
     if (text.includes("FROM connection") && isAway()) throw new Error("the database is away");
     return run();
   };
-  const notes = new NoteWrites({ ...writeback.parts, database: database.opened({ observe }) });
+  const notes = new NoteWrites({ ...writeback.parts, clock, database: database.opened({ observe }) });
   const writing = notes.write(await seller(database), askedNote(id, "waits"));
   await until("its receipt is there", async () => (await database.query("SELECT 1 FROM note_write")).length === 1);
   return { writing, letGo, inHand };
@@ -85,7 +90,6 @@ test("a note that waits for a socket waits on while the database does not say wh
   await Promise.all(inHand);
   expect(await writing).toMatchObject({ value: { state: "WRITTEN" } });
   dataOf(await service.ask(DISCONNECT));
-  await database.query("DELETE FROM note_write");
 });
 
 // Seen red: it was sent, up to a minute after the disconnect, as soon as a socket was free.
@@ -96,6 +100,25 @@ test("a note that waits for a socket while someone disconnects is never sent, an
   expect(await writing).toMatchObject({ value: { state: "FAILED", errorCode: "NEEDS_REAUTHORIZATION" } });
   clearTimeout(late);
   letGo();
+  await Promise.all(inHand);
+  expect(posts(simulator)).toEqual([]);
+});
+
+// Seen red: it waited for half a minute each time, and of a batch each value again, beyond the time at which it counts as abandoned.
+test("a note that waits for a socket a minute after its receipt waits no longer, and says so", async () => {
+  let [aheadMs, socketsAreFree] = [0, false];
+  const { writing, letGo, inHand } = await waitingNote(undefined, () => new Date(Date.now() + aheadMs));
+  const free = () => {
+    socketsAreFree = true;
+    letGo();
+  };
+  const late = setTimeout(free, 20_000);
+  aheadMs = MINUTE_MS;
+  const errorMessage = expect.stringContaining("too slow for it to be sent within a minute");
+  expect(await writing).toMatchObject({ value: { state: "FAILED", errorCode: "CRM_UNAVAILABLE", errorMessage } });
+  expect(socketsAreFree).toBe(false);
+  clearTimeout(late);
+  free();
   await Promise.all(inHand);
   expect(posts(simulator)).toEqual([]);
 });
