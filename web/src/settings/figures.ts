@@ -12,6 +12,9 @@ export function duration(from: string, to: string): string {
   return counted(Math.round(seconds / HOUR_S), "hour");
 }
 
+/** Never told as done before it is. */
+export const percentOf = ({ progress }: { progress: number }): number => Math.floor(progress * 100);
+
 /** What is typed may stand anywhere in a name, in whatever case; the names that begin with it come first. */
 export function found<T extends { name: string }>(all: readonly T[], typed: string): T[] {
   const wanted = typed.trim().toLocaleLowerCase();

@@ -2,6 +2,7 @@ import { Link } from "wouter";
 import type { RunFragment } from "../api/operations.generated";
 import { Card } from "../ui/parts";
 import { number } from "../ui/words";
+import { percentOf } from "./figures";
 import type { Connection } from "./use-settings";
 
 type Step = { text: string; progress?: string; state: "done" | "now" | "later" };
@@ -20,7 +21,7 @@ function stepsOf({ lastSuccessAt, matching }: Connection["sync"], run: RunFragme
       ? { text: "The CRM was read", state: "done" }
       : {
           text: "Reading the CRM for the first time",
-          progress: run ? `, ${Math.floor(run.progress * 100)} %` : "",
+          progress: run ? `, ${percentOf(run)} %` : "",
           state: "now",
         },
     matching

@@ -4,6 +4,7 @@ import { Gaps } from "../ui/gaps";
 import { Badge, Button, Card, Fact, Facts, Notice, When } from "../ui/parts";
 import { Problem } from "../ui/problem";
 import { Budget } from "./budget";
+import { percentOf } from "./figures";
 import { Reconcile } from "./reconcile";
 import { SyncSteps } from "./sync-steps";
 import type { Connection } from "./use-settings";
@@ -60,7 +61,7 @@ function LastRun({ run }: { run: RunFragment }) {
 }
 
 function Running({ run }: { run: RunFragment }) {
-  const percent = Math.floor(run.progress * 100);
+  const percent = percentOf(run);
   return (
     <div className="stack stack-tight">
       <div className="row row-apart">
