@@ -171,9 +171,9 @@ export class TenantTurns {
 
   #wait({ waiting }: Queue, userId: string, withinMs?: number, client?: EventEmitter): Promise<void> {
     return new Promise((resolve, reject) => {
-      const over = withinMs === undefined ? null : AbortSignal.timeout(withinMs);
+      const over = withinMs === undefined ? undefined : setTimeout(() => leave(), withinMs);
       const settle = (end: () => void) => {
-        over?.removeEventListener("abort", leave);
+        clearTimeout(over);
         client?.off("close", leave);
         end();
       };
@@ -185,7 +185,6 @@ export class TenantTurns {
         settle(() => reject(tooMany()));
       };
       waiting.set(userId, [...(waiting.get(userId) ?? []), begin]);
-      over?.addEventListener("abort", leave);
       client?.once("close", leave);
     });
   }
