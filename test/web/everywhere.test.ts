@@ -3,7 +3,7 @@ import { recordMeeting, syncAgain, until } from "../support/stories";
 import { useStarted } from "../support/world";
 import { findings } from "./support/browser";
 import { startConnected } from "./support/product";
-import { answerWith, failed, focusIsKept, listen, noteForm } from "./support/steps";
+import { answerWith, failed, focusIsKept, listen, noteForm, state } from "./support/steps";
 
 const product = useStarted(startConnected);
 let meetingId = "";
@@ -169,6 +169,37 @@ test.each([30, -5])(
     expect(await page.getByText("older than a day").count()).toBe(0);
   },
 );
+
+/** Of what is newer than browsers that the build is for (Chrome 111, Firefox 114, Safari 16.4): what a page could use unawares. */
+const NEWER = `delete AbortSignal.any; delete URL.canParse; delete URL.parse; delete URLSearchParams.prototype.size;
+delete Promise.withResolvers; delete Promise.try; delete Array.fromAsync; delete Object.groupBy; delete Map.groupBy;
+for (const name of ["toSorted", "toReversed", "toSpliced", "with"]) delete Array.prototype[name];
+for (const name of ["union", "intersection", "difference", "isSubsetOf", "isSupersetOf"]) delete Set.prototype[name];
+for (const name of ["map", "filter", "some", "every", "find", "reduce", "toArray"]) delete Iterator.prototype[name];
+delete Element.prototype.checkVisibility; delete HTMLElement.prototype.showPopover; delete globalThis.Iterator;`;
+
+// Seen red: "The service cannot be reached", for ever.
+test("the page works in the oldest browsers that it is built for", async () => {
+  const page = await product.signIn("admin");
+  const faults: string[] = [];
+  page.on("pageerror", ({ message }) => faults.push(message));
+  await page.addInitScript({ content: NEWER });
+  await page.goto(at("/quiet/settings"));
+  await page.getByRole("button", { name: "Add days" }).waitFor();
+  await page.getByRole("link", { name: "CRM connection", exact: true }).click();
+  await state(page, "Connected").waitFor();
+  await page.getByRole("link", { name: "Meetings" }).click();
+  await page.getByRole("link", { name: "Walk through the proposal" }).click();
+  await page.getByRole("region", { name: "Notes in the CRM" }).waitFor();
+  const { form, text } = noteForm(page);
+  await text.fill("[Terms](https://example.com/terms)");
+  await form.getByRole("button", { name: "Preview" }).click();
+  await form.getByRole("link", { name: "Terms" }).waitFor();
+  await page.context().clearCookies();
+  await page.goto(at("/meetings?show=all"));
+  await page.getByRole("link", { name: "Sign in" }).waitFor();
+  expect(faults).toEqual([]);
+});
 
 // Each seen red: nothing was left of the page, of the way elsewhere and of the text that was being typed.
 describe("A page that stayed open while the service became newer", () => {

@@ -49,8 +49,7 @@ function authorized(tokens: Tokens): typeof fetch {
     const send = async () => {
       const headers = new Headers(init?.headers);
       headers.set("authorization", `Bearer ${await tokens.get()}`);
-      const limit = AbortSignal.timeout(ANSWER_WITHIN_MS);
-      return fetch(input, { ...init, headers, signal: init?.signal ? AbortSignal.any([init.signal, limit]) : limit });
+      return fetch(input, { ...init, headers, signal: endedWith(init?.signal) });
     };
     let answer = await send();
     for (let tries = 1; answer.status === NOT_UNDERSTOOD && tries < MOST_TRIES; tries += 1) {
@@ -62,6 +61,19 @@ function authorized(tokens: Tokens): typeof fetch {
     tokens.forget();
     return send();
   };
+}
+
+/**
+ * By whoever asked, or where no answer will come. `AbortSignal.any` is newer than browsers that the page is built for, and
+ * WebKit throws a limit away that nothing but it refers to: there it never came.
+ */
+function endedWith(asked: AbortSignal | null | undefined): AbortSignal {
+  const ending = new AbortController();
+  const end = () => ending.abort();
+  setTimeout(end, ANSWER_WITHIN_MS);
+  asked?.addEventListener("abort", end);
+  if (asked?.aborted) end();
+  return ending.signal;
 }
 
 /** Again, later each time, where a process of another version does not understand it: that one ends, and the next one may. */

@@ -92,6 +92,14 @@ function holderOf(token: string): string | null {
 
 /** A link is shown only where it leads to the web: `javascript:` and its like are no sign-in pages. */
 function webAddress(text: unknown): string | null {
-  if (typeof text !== "string" || !URL.canParse(text)) return null;
-  return ["https:", "http:"].includes(new URL(text).protocol) ? text : null;
+  return typeof text === "string" && /^https?:/.test(schemeOf(text)) ? text : null;
+}
+
+/** Empty where it is no address. (`URL.canParse` is newer than browsers that the page is built for.) */
+export function schemeOf(address: string): string {
+  try {
+    return new URL(address).protocol;
+  } catch {
+    return "";
+  }
 }

@@ -1,4 +1,5 @@
 import { createElement, Fragment, type ReactNode } from "react";
+import { schemeOf } from "../api/tokens";
 
 /** The service's own list of what a note may hold: what it sends is safe, and nothing else than this is made of it. */
 const TAGS = new Set(
@@ -43,6 +44,5 @@ function numbersOf(list: Element): object {
 
 function linkOf(node: Element): object {
   const href = node.getAttribute("href") ?? "";
-  const isSafe = URL.canParse(href) && SCHEMES.includes(new URL(href).protocol);
-  return isSafe ? { href, target: "_blank", rel: "noopener noreferrer" } : {};
+  return SCHEMES.includes(schemeOf(href)) ? { href, target: "_blank", rel: "noopener noreferrer" } : {};
 }

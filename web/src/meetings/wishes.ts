@@ -30,7 +30,7 @@ export function writeWishes({ tab, search, mine, cancelled }: Wishes): string {
   if (search) said.set("q", search);
   if (mine) said.set("mine", "1");
   if (cancelled) said.set("cancelled", "1");
-  return said.size === 0 ? "" : `?${said}`;
+  return `${said}` && `?${said}`;
 }
 
 const STATUS = { all: undefined, choice: "NEEDS_CHOICE", none: "NONE" } as const;
