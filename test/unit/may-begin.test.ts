@@ -1,5 +1,7 @@
 import { createServer, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
+import type { CrmError } from "../../src/crm/errors";
 import { CrmHttp } from "../../src/crm/http";
 import { ServiceError } from "../../src/platform/errors";
 
@@ -62,11 +64,16 @@ test("what was stopped before it is sent is not sent", async () => {
   expect(requests).toBe(0);
 });
 
-// Planted and seen red: it went on for as long as something came, and whoever had asked waited.
-test("an answer that comes in drips ends half a minute after it was asked for", async () => {
+/** What ends calls at their time is heard when it is told to; all else goes on. */
+function faked(): void {
   jest.useFakeTimers({
     doNotFake: ["Date", "nextTick", "performance", "queueMicrotask", "setImmediate", "setInterval"],
   });
+}
+
+// Planted and seen red: it went on for as long as something came, and whoever had asked waited.
+test("an answer that comes in drips ends half a minute after it was asked for", async () => {
+  faked();
   let ended: unknown = null;
   send().catch((error: unknown) => {
     ended = error;
@@ -86,6 +93,29 @@ test("an answer that comes in drips ends half a minute after it was asked for", 
     expect(ended).toBeNull();
     await drip(2);
     expect(ended).toMatchObject({ code: "UNAVAILABLE", detail: { tooSlow: true } });
+  } finally {
+    jest.useRealTimers();
+  }
+});
+
+// Planted and seen red: it waited on, and was sent when those before it had ended.
+test("a call that waits for a socket is given up half a minute after it was asked for, and is never sent", async () => {
+  faked();
+  try {
+    const told: unknown[] = [];
+    const tell = ({ code, detail }: CrmError) => told.push([code, detail.neverSent]);
+    const others = Array.from({ length: SOCKETS }, () => send().catch(tell));
+    const waiting = send().catch(tell);
+    while (requests < SOCKETS) await new Promise(setImmediate);
+    jest.advanceTimersByTime(29_000);
+    await sleep(5);
+    expect(told).toEqual([]);
+    jest.advanceTimersByTime(1_000);
+    await Promise.all([...others, waiting]);
+    expect(told.filter((one) => isDeepStrictEqual(one, ["UNAVAILABLE", true]))).toHaveLength(1);
+    expect(told).toHaveLength(SOCKETS + 1);
+    await sleep(50);
+    expect(requests).toBe(SOCKETS);
   } finally {
     jest.useRealTimers();
   }
