@@ -1,5 +1,6 @@
 import type { Fault, Simulator } from "../../simulator";
 import type { Purpose } from "../../src/connections/budget-rules";
+import { CrmError } from "../../src/crm/errors";
 import { HOUR_MS, MINUTE_MS } from "../../src/platform/clock";
 import type { Config } from "../../src/platform/config";
 import { RunLostError } from "../../src/sync/failures";
@@ -201,22 +202,27 @@ test.each<[string, Fault]>([
   expect(await refusalOf(api.persons({ cursor: null }))).not.toBeNull();
 });
 
-test("a request that was not sent costs nothing, and a repeat after 401 costs its price again", async () => {
+// Planted and seen red: one whose answer was lost went back, and the company's tokens were spent beyond the share.
+test("a request that was not sent costs nothing, one whose answer is lost its price, and a repeat after 401 its price again", async () => {
   const { api, reservation } = calls(0);
-  const remove = simulator.control.fail({ match: "/api/v2/persons", times: 1, with: { status: 401 } });
+  const fails = (fault: Fault) => simulator.control.fail({ match: "/api/v2/persons", times: 1, with: fault });
+  fails({ status: 401 });
   await api.persons({ cursor: null });
-  remove();
+  fails({ kind: "reset" });
+  await expect(api.persons({ cursor: null })).rejects.toMatchObject({ code: "UNAVAILABLE" });
   await reservation.release();
   const { spent_on_syncs } = await row();
-  expect(spent_on_syncs).toBe(2 * PAGE);
-  for (const purpose of ["LISTS", "WRITES"] as const) {
-    const stopped = calls(1, purpose, () => {
-      throw new RunLostError("the run is another's");
-    });
-    await expect(stopped.api.persons({ cursor: null })).rejects.toBeInstanceOf(RunLostError);
-    await stopped.reservation.release();
-  }
-  expect(await row()).toMatchObject({ spent_on_syncs: 2 * PAGE, spent_on_writes: 0 });
+  expect(spent_on_syncs).toBe(3 * PAGE);
+  const unreached = new CrmError("UNAVAILABLE", "no connection came about", { neverSent: true });
+  for (const purpose of ["LISTS", "WRITES"] as const)
+    for (const error of [new RunLostError("the run is another's"), unreached]) {
+      const stopped = calls(1, purpose, () => {
+        throw error;
+      });
+      await expect(stopped.api.persons({ cursor: null })).rejects.toBe(error);
+      await stopped.reservation.release();
+    }
+  expect(await row()).toMatchObject({ spent_on_syncs: 3 * PAGE, spent_on_writes: 0 });
 });
 
 test("while a row that another process has changed is read anew, tokens in hand stay in hand", async () => {
