@@ -96,6 +96,22 @@ test("a call that is answered with 401 again after the renewal fails, without a 
   expect(await on.shown(acme)).toEqual(WORKS);
 });
 
+// Planted and seen red: each call of a list that refuses its user cost a renewal, or was said to be refused for the token; and no later token was renewed.
+test("what an address refuses to a token that was renewed for it costs no second renewal, and a later token its own", async () => {
+  const acme = await on.connected();
+  const [api, { control, log }] = [on.api(acme.source), on.simulator];
+  const refuses = control.fail({ match: "/api/v2/persons", with: { status: 401, body: { success: false } } });
+  for (let calls = 0; calls < 3; calls += 1)
+    await expect(api.persons({ cursor: null })).rejects.toMatchObject({ code: "REFUSED" });
+  expect([on.asked(), log.of("GET", "/api/v2/persons").length]).toEqual([1, 4]);
+  refuses();
+  on.later(HOUR);
+  await api.users();
+  control.killAccessTokens(on.userId);
+  await api.persons({ cursor: null });
+  expect(on.asked()).toBe(3);
+});
+
 // Planted and seen red: the note was said to be refused for itself.
 test("a write that is answered with 401 is no refusal of what is written, were its token renewed just before", async () => {
   const acme = await on.connected();
