@@ -1,4 +1,5 @@
 import type { Fault } from "../../simulator";
+import { BudgetLowError } from "../../src/crm/errors";
 import { loseAuthorization, renewalDuringAuthorization, renewalWithoutLock } from "../support/renewal-encounters";
 import { NEEDS_REAUTHORIZATION, REVOKED, useRenewals, WORKS } from "../support/renewals";
 import { connect, until } from "../support/stories";
@@ -183,6 +184,26 @@ test("a look at a token that the CRM refuses finds that the grant was withdrawn"
   const { verify } = on.access.tokens.of(acme.tenantId, acme.copyId);
   await expect(verify()).rejects.toMatchObject(NEEDS_REAUTHORIZATION);
   expect(await on.shown(acme)).toEqual(REVOKED);
+});
+
+// Planted and seen red: it was renewed though there was nothing to pay a look from, or was paid for twice.
+test("a look at a token that has to be renewed asks whether a look may be paid, and is paid by the proof alone", async () => {
+  const acme = await on.connected();
+  const { verify } = on.access.tokens.of(acme.tenantId, acme.copyId);
+  on.later(HOUR);
+  const low = new BudgetLowError(null);
+  await expect(verify({ reservation: { spend: () => Promise.reject(low) } })).rejects.toBe(low);
+  expect(asked()).toEqual([]);
+  const told: unknown[] = [];
+  const spend = async (price: number) => {
+    told.push(price);
+    return { answered: () => told.push("answered"), unsent: () => told.push("unsent") };
+  };
+  await verify({ reservation: { spend } });
+  expect([told, asked()]).toEqual([
+    [2, "unsent"],
+    ["/oauth/token", WHO],
+  ]);
 });
 
 // Seen red with: whatever stands handed out.
