@@ -110,6 +110,11 @@ test("what an address refuses to a token that was renewed for it costs no second
   control.killAccessTokens(on.userId);
   await api.persons({ cursor: null });
   expect(on.asked()).toBe(3);
+  on.later(HOUR);
+  await api.users();
+  for (const fault of [{ times: 1, with: { status: 401, body: { success: false } } }, { with: { status: 500 } }])
+    control.fail({ match: "/api/v2/persons", ...fault });
+  await expect(api.persons({ cursor: null })).rejects.toMatchObject({ code: "UNAVAILABLE" });
 });
 
 // Planted and seen red: the note was said to be refused for itself.
