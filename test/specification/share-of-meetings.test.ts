@@ -152,3 +152,27 @@ test("where the lists have spent their share of the day the schedule comes by ho
   const [next] = await world.database.query<{ at: Date }>("SELECT next_sync_at AS at FROM connection");
   expect(((next?.at.getTime() ?? 0) - at.getTime()) / MINUTE_MS).toBeCloseTo(60, 0);
 });
+
+// Planted and seen red: nobody was asked while the lists waited; and lists that could be read waited for who takes part in the deals.
+test("where the lists have spent their share, who takes part in deals of meetings is asked all the same, and else with the lists", async () => {
+  const { database, simulator, time } = world;
+  const participants = () => simulator.log.of("GET", /participants$/).length;
+  const { dealId } = simulator.company.stories.singleDeal;
+  await meetIn(7 * 24 * 60);
+  const dueWith = async (lists: number, meetings: number, isDue = true) => {
+    world.passMinutes(20);
+    await database.query(
+      `UPDATE crm_budget SET spent_on_syncs = $2, spent_on_meetings = $3, looked_at = $1, told_at = $1, day_began_at = $1,
+         reset_seen = true, remaining = 20000, revision = revision + 1`,
+      [time.ours(), lists, meetings],
+    );
+    await database.query("UPDATE deal SET participants_due = $2 WHERE crm_id = $1", [dealId, isDue]);
+    simulator.log.clear();
+    await world.due(as, 15);
+    return [participants() > 0, world.asked("DEALS").length > 0, simulator.log.all().length > 0];
+  };
+  expect(await dueWith(7_500, 0)).toEqual([true, false, true]);
+  expect(await dueWith(7_500, 0, false)).toEqual([false, false, false]);
+  expect(await dueWith(7_500, SHARE)).toEqual([false, false, false]);
+  expect(await dueWith(0, 0)).toEqual([true, true, true]);
+});
