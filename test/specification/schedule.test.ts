@@ -120,6 +120,17 @@ test("what was missed has its second look ten minutes later, with the lists of t
   expect(await database.query("SELECT 1 FROM missed_record WHERE tenant_id = $1", [tenantId])).toEqual([]);
 });
 
+// Planted and seen red: its second walk waited for the interval.
+test("a list that showed much less is walked again ten minutes later", async () => {
+  const as = await connected();
+  const showedLess = `INSERT INTO sync_pass (tenant_id, copy_id, resource, kind, removes, walk, first_walk_ended_at)
+    SELECT tenant_id, copy_id, 'DEALS', 'WHOLE', true, 2, $2 FROM connection WHERE tenant_id = $1`;
+  await database.query(showedLess, [await database.tenantId(as.tenant), clock()]);
+  await due(as);
+  await syncEnds(service, as);
+  expect(minutesUntil((await connectionOf(as)).next_sync_at)).toBeCloseTo(10, 0);
+});
+
 // Seen red: who set an interval where there was none had no run until somebody asked for one.
 test("a connection that has no plan for its next run gets one", async () => {
   const as = await connected();
