@@ -153,19 +153,23 @@ test("where the lists have spent their share of the day the schedule comes by ho
   expect(((next?.at.getTime() ?? 0) - at.getTime()) / MINUTE_MS).toBeCloseTo(60, 0);
 });
 
+/** Of a day that begins now. */
+const isSpent = (lists: number, meetings: number, left = 20_000) =>
+  world.database.query(
+    `UPDATE crm_budget SET spent_on_syncs = $2, spent_on_meetings = $3, looked_at = $1, told_at = $1, day_began_at = $1,
+       reset_seen = true, remaining = $4, revision = revision + 1`,
+    [world.time.ours(), lists, meetings, left],
+  );
+
 // Planted and seen red: nobody was asked while the lists waited; and lists that could be read waited for who takes part in the deals.
 test("where the lists have spent their share, who takes part in deals of meetings is asked all the same, and else with the lists", async () => {
-  const { database, simulator, time } = world;
+  const { database, simulator } = world;
   const participants = () => simulator.log.of("GET", /participants$/).length;
   const { dealId } = simulator.company.stories.singleDeal;
   await meetIn(7 * 24 * 60);
   const dueWith = async (lists: number, meetings: number, isDue = true) => {
     world.passMinutes(20);
-    await database.query(
-      `UPDATE crm_budget SET spent_on_syncs = $2, spent_on_meetings = $3, looked_at = $1, told_at = $1, day_began_at = $1,
-         reset_seen = true, remaining = 20000, revision = revision + 1`,
-      [time.ours(), lists, meetings],
-    );
+    await isSpent(lists, meetings);
     await database.query("UPDATE deal SET participants_due = $2 WHERE crm_id = $1", [dealId, isDue]);
     simulator.log.clear();
     await world.due(as, 15);
@@ -175,4 +179,11 @@ test("where the lists have spent their share, who takes part in deals of meeting
   expect(await dueWith(7_500, 0, false)).toEqual([false, false, false]);
   expect(await dueWith(7_500, SHARE)).toEqual([false, false, false]);
   expect(await dueWith(0, 0)).toEqual([true, true, true]);
+});
+
+// Planted and seen red: it was paid like all others, and a new customer had nothing until the next day.
+test("where the lists have spent their share, a first sync is paid from half of what is left", async () => {
+  world.passMinutes(20);
+  await isSpent(7_500, 0, world.simulator.control.balance());
+  expect(await world.connect({ tenant: "globex" })).toMatchObject({ state: "SUCCEEDED", error: null });
 });
