@@ -1,8 +1,10 @@
 import { randomUUID } from "node:crypto";
+import { match } from "../../src/briefing/matching/match";
 import { MOST_CANDIDATES, readCandidates } from "../../src/briefing/records";
+import { world } from "../support/matching-world";
 import { useDatabase } from "../support/world";
 
-// Planted and seen red: the order in which they were found alone; no bound.
+// Planted and seen red: the order in which they were found alone; no bound; a list that was copied for each person with the address.
 
 const database = useDatabase();
 
@@ -37,4 +39,16 @@ test("of many candidates the matched one comes first, so that a bounded list nev
   expect(of(none)).toEqual([]);
   // Those of a match on another copy are another company's deals.
   expect(await readCandidates({ ...copy, copyId: 2 }, [chosen, open])).toEqual([]);
+});
+
+test("a meeting is matched at once where an import gave twenty thousand persons one address", () => {
+  const { meeting, facts } = world("user Anna = anna@seller.de", "info@acme.de; anna@seller.de");
+  const persons = Array.from({ length: 20_000 }, (_, index) => {
+    return { crmId: index + 1, organizationId: null, addresses: ["info@acme.de"] };
+  });
+  const began = performance.now();
+  const [info] = match(meeting, { ...facts, persons }, null).attendees;
+  // Half a minute later, or some seconds into a transaction, the database would have called the recording off.
+  expect(performance.now() - began).toBeLessThan(2_000);
+  expect(info).toMatchObject({ status: "AMBIGUOUS", candidateIds: persons.map(({ crmId }) => crmId) });
 });

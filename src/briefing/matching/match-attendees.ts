@@ -155,9 +155,9 @@ function holderFinder(persons: readonly PersonFact[]): (address: string) => Hold
 
 function indexed(persons: readonly PersonFact[], key: (address: string) => string): Map<string, PersonFact[]> {
   const found = new Map<string, PersonFact[]>();
-  for (const person of persons) {
-    for (const value of new Set(person.addresses.map(key))) found.set(value, [...(found.get(value) ?? []), person]);
-  }
+  for (const person of persons)
+    for (const value of new Set(person.addresses.map(key)))
+      if (!found.get(value)?.push(person)) found.set(value, [person]);
   return found;
 }
 
