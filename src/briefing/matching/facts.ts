@@ -136,7 +136,7 @@ interface Deciding {
   /** The persons that they certainly are. */
   certain: ReadonlySet<number>;
   /** For each attendee who could be several persons: those, and none for all others. One set of persons counts once. */
-  ambiguous: readonly (readonly number[])[];
+  ambiguous: readonly ReadonlySet<number>[];
 }
 
 function decidingOf(meeting: MeetingFact, matches: readonly AttendeeMatch[]): Deciding {
@@ -144,7 +144,7 @@ function decidingOf(meeting: MeetingFact, matches: readonly AttendeeMatch[]): De
   const deciding = matches.filter(({ position }) => positions.has(position));
   return {
     certain: new Set(deciding.map(({ personId }) => personId).filter((id) => id !== null)),
-    ambiguous: [...new Map(deciding.map(({ candidateIds: ids }) => [ids.join(" "), ids])).values()],
+    ambiguous: [...new Map(deciding.map(({ candidateIds: ids }) => [ids.join(" "), new Set(ids)])).values()],
   };
 }
 
@@ -166,10 +166,11 @@ export function findCandidates(
   const candidate = (deal: DealFact, of: Candidate["of"]): Candidate[] => {
     const standing = standingAt(deal, meeting.startsAt);
     if (standing === null) return [];
-    const among = (id: number) => deal.personIds.includes(id);
-    const several = deciding.ambiguous.filter((ids) => ids.some(among));
-    const isOnce = (id: number) => !deciding.certain.has(id) && several.filter((ids) => ids.includes(id)).length === 1;
-    const surely = several.filter((ids) => ids.every((id) => among(id) && isOnce(id)));
+    // Of an address that an import gave to thousands there are as many deals: each looks at its own people alone.
+    const among = (ids: ReadonlySet<number>) => [...new Set(deal.personIds)].filter((id) => ids.has(id));
+    const several = deciding.ambiguous.filter((ids) => among(ids).length > 0);
+    const isOnce = (id: number) => !deciding.certain.has(id) && several.filter((ids) => ids.has(id)).length === 1;
+    const surely = several.filter((ids) => among(ids).filter(isOnce).length === ids.size);
     const takingPart = deal.personIds.filter((id) => deciding.certain.has(id)).length + surely.length;
     return [
       {
@@ -198,7 +199,7 @@ function dealsWithActivity(
   startsAt: Date,
   { certain, ambiguous }: Deciding,
 ): ReadonlySet<number> {
-  const persons = new Set([...certain, ...ambiguous.flat()]);
+  const persons = new Set([...certain, ...ambiguous.flatMap((ids) => [...ids])]);
   return new Set(
     activities
       .filter(({ at }) => Math.abs(at.getTime() - startsAt.getTime()) <= SAME_TIME_MS)
