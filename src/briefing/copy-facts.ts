@@ -18,8 +18,8 @@ import type { ChoiceFact } from "./matching/match";
 import { matchesOf } from "./meeting-rows";
 
 /**
- * Reads what a copy holds that could belong to meetings: five statements, however many meetings and people. In one transaction,
- * for a copy may be newer than what PostgreSQL knows of it: its first statement says that order decides.
+ * Reads what of a copy could belong to meetings: five statements, however many. In one transaction, for a copy may be newer than
+ * what PostgreSQL knows of it: the first says that order decides. Users are sellers: thousands of persons may have their address.
  * @param kept deals that the rules may not change, whenever they were open
  */
 export function readCopyFacts(
@@ -30,18 +30,18 @@ export function readCopyFacts(
   const addresses = distinct(
     meetings.flatMap(({ ownerAddress, attendees }) => [ownerAddress, ...attendees.map(({ address }) => address)]),
   );
-  const mailboxes = distinct(addresses.map(mailboxOf));
   const starts = meetings.map(({ startsAt }) => startsAt);
   return transaction(async (scope) => {
     const copy = { ...scope, copyId };
-    const { users, unread } = await readUsers(copy, mailboxes);
-    const persons = await readPersons(copy, mailboxes);
-    const domains = await readDomains(copy, distinct(addresses.map(companyDomainOf)));
+    const { users, unread } = await readUsers(copy, distinct(addresses.map(mailboxOf)));
+    const ours = new Set(users.map(({ mailbox }) => mailbox));
+    const others = addresses.filter((address) => !ours.has(mailboxOf(address)));
+    const persons = await readPersons(copy, distinct(others.map(mailboxOf)));
+    const domains = await readDomains(copy, distinct(others.map(companyDomainOf)));
     const organizationIds = [...persons, ...domains].map(({ organizationId }) => organizationId);
-    const personIds = persons.map(({ crmId }) => crmId);
-    const deals = await readDeals(copy, personIds, distinct(organizationIds), starts, kept);
-    const dealIds = deals.map(({ crmId }) => crmId);
-    return { users, persons, domains, deals, activities: await readActivities(copy, dealIds, starts), unread };
+    const idOf = ({ crmId }: { crmId: number }) => crmId;
+    const deals = await readDeals(copy, persons.map(idOf), distinct(organizationIds), starts, kept);
+    return { users, persons, domains, deals, activities: await readActivities(copy, deals.map(idOf), starts), unread };
   });
 }
 

@@ -8,7 +8,7 @@ import { useDatabase } from "../support/world";
 
 // What is read of a copy is narrowed by statements, and by what it is narrowed stands in the rules. Planted and seen red: a deal
 // left out whose times the CRM does not say, or that another meeting of the page is about; an activity of another time, or without
-// its person; somebody with two addresses counted as two.
+// its person; somebody with two addresses counted as two; the persons with a user's address.
 
 const NOW = new Date("2026-11-20T10:00:00Z");
 const MEETINGS = [-60, 0, -90].map((days) => new Date(NOW.getTime() + days * DAY_MS));
@@ -169,4 +169,18 @@ test.each<[string, Stored, object | null]>([
     );
   const stored = await readStored(copy, 1, [id]);
   expect([...stored]).toEqual([[id, { fingerprint: "f", lastDeal: LAST, dealId: 1, kept }]]);
+});
+
+test("a user is a seller, and whoever has the same address is not looked up: an import may have given it to thousands", async () => {
+  const user =
+    "INSERT INTO crm_user (tenant_id, copy_id, crm_id, name, email, mailbox, active) VALUES ($1, 1, 7, '', $2, $2, true)";
+  await database.query(user, [copy.tenantId, "ada@acme.example"]);
+  const of = async (ownerAddress: string | null, ...addresses: string[]) => {
+    const attendees = addresses.map((address, position) => ({ position, address }));
+    const { persons, domains, users } = await readCopyFacts(copy, [{ startsAt: NOW, ownerAddress, attendees }], []);
+    return [persons.map(({ crmId }) => crmId), domains.length, users.map(({ crmId }) => crmId)];
+  };
+  expect(await of("ada@acme.example")).toEqual([[], 0, [7]]);
+  expect(await of("ada@acme.example", "bo@acme.example")).toEqual([[2], 1, [7]]);
+  expect(await of(null, "a@acme.example", "ada@acme.example")).toEqual([[1], 1, [7]]);
 });
