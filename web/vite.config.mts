@@ -9,7 +9,7 @@ export default defineConfig({
     emptyOutDir: true,
     assetsInlineLimit: 0,
     // As docs/api.md promises: Vite's own default moves on. It is of the syntax; what else a browser lacks a test of the page holds.
-    target: ["chrome111", "firefox114", "safari16.4"],
+    target: ["chrome111", "firefox116", "safari16.4"],
   },
   server: { proxy: { "/graphql": { target: "http://127.0.0.1:4000", ws: true } } },
 });

@@ -55,17 +55,17 @@ export function callsOf(parts: WritebackParts, tenantId: number, copyId: number,
   return new CrmApi({ http, baseUrl: crmBaseUrl, tokens, ...may, reservation });
 }
 
-/** Calls that write what a receipt says. What is sent after that counts as abandoned, as by a process that was frozen, could come to light too late. */
+/** Calls that write what a receipt says. A wait for a token or a socket is long, or a process frozen: sent once the receipt counts as abandoned, it could come to light too late. */
 export function callsToWrite(parts: WritebackParts, { tenantId, copyId, requestedAt }: WriteReceipt): CrmApi {
   const isOver = timeLimit(parts.clock, BEGIN_WITHIN_MS, requestedAt);
   const mayBegin = () => {
     if (isOver()) throw new NotSentInTimeError("It was not sent within a minute of its receipt.");
   };
   const mayWait = async () => {
-    mayBegin(); // Or each value of a batch would have its own wait.
     // Where the database does not say, nothing is known to have ended.
     const present = await connectedCopyId(parts.database.tenant(tenantId)).catch(() => copyId);
     if (present !== copyId) throw new ConnectionGoneError(NOT_CONNECTED.message);
+    mayBegin(); // Or each value of a batch would have its own wait.
   };
   return callsOf(parts, tenantId, copyId, { mayBegin, mayWait });
 }

@@ -170,7 +170,7 @@ test.each([30, -5])(
   },
 );
 
-/** Of what is newer than browsers that the build is for (Chrome 111, Firefox 114, Safari 16.4): what a page could use unawares. */
+/** Of what is newer than browsers that the build is for (Chrome 111, Firefox 116, Safari 16.4): what a page could use unawares. */
 const NEWER = `delete AbortSignal.any; delete URL.canParse; delete URL.parse; delete URLSearchParams.prototype.size;
 delete Promise.withResolvers; delete Promise.try; delete Array.fromAsync; delete Object.groupBy; delete Map.groupBy;
 for (const name of ["toSorted", "toReversed", "toSpliced", "with"]) delete Array.prototype[name];
