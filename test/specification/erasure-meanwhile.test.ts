@@ -1,3 +1,5 @@
+import { connectedCopyId } from "../../src/connections/connection";
+import { holdCopyToJudge } from "../../src/connections/copies";
 import { KeepOut } from "../../src/connections/keep-out";
 import { erasePerson, eraseTenant } from "../../src/operator/erasure";
 import { systemClock } from "../../src/platform/clock";
@@ -93,4 +95,25 @@ test("the erasure of one who attends leaves a deal in doubt that was others'", a
     await erasePerson(parts, await database.tenantId(as.tenant), address, false);
     expect(await shown()).toEqual({ status: "NEEDS_CHOICE", deal: null });
   }
+});
+
+// Planted and seen red: a page in hand had not heard of it, and would have brought the person's second record.
+test("who is kept out is so behind the page that is being stored", async () => {
+  const as = { tenant: "page-in-hand" };
+  await connect(service, simulator, as);
+  await syncEnds(service, as);
+  const scope = database.scope(await database.tenantId(as.tenant));
+  const copyId = (await connectedCopyId(scope)) ?? 0;
+  const keepOut = new KeepOut(new Keyring(world.config.encryptionKeys));
+  const ended: string[] = [];
+  let adding: Promise<unknown> = Promise.resolve();
+  await scope.transaction(async (page) => {
+    expect(await holdCopyToJudge(page, copyId)).toBe(true);
+    const unwanted = { mailboxes: new Set(["ada@elsewhere.example"]), records: [] };
+    adding = scope.transaction((other) => keepOut.add(other, unwanted, new Date())).then(() => ended.push("kept out"));
+    await until("it waits", async () => ended.length > 0 || (await database.lockWaits()).length > 0);
+    ended.push("stored");
+  });
+  await adding;
+  expect(ended).toEqual(["stored", "kept out"]);
 });
