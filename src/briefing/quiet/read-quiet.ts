@@ -173,7 +173,7 @@ async function readFound(
 
 const byDeal = <What>(found: readonly Of<What>[]): Map<number, What[]> => {
   const groups = new Map<number, What[]>();
-  for (const [dealId, what] of found) groups.set(dealId, [...(groups.get(dealId) ?? []), what]);
+  for (const [dealId, what] of found) if (!groups.get(dealId)?.push(what)) groups.set(dealId, [what]);
   return groups;
 };
 
