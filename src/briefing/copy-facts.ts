@@ -47,24 +47,23 @@ export function readCopyFacts(
 
 const distinct = <T>(values: readonly (T | null)[]): T[] => [...new Set(values)].filter((value) => value !== null);
 
-/** With them, in the same statement, which lists were never read to their end: there is always a row that says it. */
+/** Of an address that a user left to another, the one who is active. With them which lists were never read to their end: a row says it always. */
 async function readUsers(
   { tenantId, copyId, rows }: CopyScope,
   mailboxes: readonly string[],
 ): Promise<Pick<CopyFacts, "users" | "unread">> {
-  const found = await rows<{ crm_id: number | null; mailbox: string | null; read: MatchedList[] }>(
-    `SELECT u.crm_id, u.mailbox, lists.read
+  const found = await rows<{ crmId: number | null; mailbox: string | null; read: MatchedList[] }>(
+    `SELECT u.crm_id AS "crmId", u.mailbox, lists.read
      FROM (SELECT coalesce(array_agg(l.resource), '{}') AS read FROM sync_list l
        WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.watermark IS NOT NULL) lists
-     LEFT JOIN crm_user u ON u.tenant_id = $1 AND u.copy_id = $2 AND u.mailbox = ANY ($3) WHERE ${ORDER_DECIDES}`,
+     LEFT JOIN crm_user u ON u.tenant_id = $1 AND u.copy_id = $2 AND u.mailbox = ANY ($3) AND (u.active OR NOT EXISTS (SELECT 1
+       FROM crm_user n WHERE n.tenant_id = $1 AND n.copy_id = $2 AND n.mailbox = u.mailbox AND n.active)) WHERE ${ORDER_DECIDES}`,
     [tenantId, copyId, mailboxes],
-    { crm_id: "number", mailbox: "text", read: "json" },
+    { crmId: "number", mailbox: "text", read: "json" },
   );
   const read = found[0]?.read ?? [];
   return {
-    users: found.flatMap(({ crm_id, mailbox }) =>
-      crm_id === null || mailbox === null ? [] : [{ crmId: crm_id, mailbox }],
-    ),
+    users: found.flatMap(({ crmId, mailbox }) => (crmId === null || mailbox === null ? [] : [{ crmId, mailbox }])),
     unread: MATCHED_LISTS.filter((list) => !read.includes(list)),
   };
 }

@@ -1,6 +1,7 @@
 import type { CrmCurrentUser } from "../crm/parsing/records";
 import { CONNECTION_CHANGED, notify } from "../database/between-processes";
 import type { CopyScope, TenantScope } from "../database/database";
+import { jsonRows } from "../database/upsert";
 import { SyncedCopyRow } from "../entities/connection";
 import { asOf, readCopyState } from "./completeness";
 import type { Bound } from "./connection";
@@ -37,6 +38,24 @@ export async function followUser(scope: TenantScope, copyId: number): Promise<vo
   );
   if (changed.length > 0) await notify(scope, CONNECTION_CHANGED);
 }
+
+/** A record that has just come into the copy. */
+interface Newcomer {
+  id: number;
+  addTime: string | null;
+}
+
+/**
+ * SQL: of records that have just come into the copy ($3, {@link newcomers}) one that could have been read a day ago or longer, and was
+ * readable, was out of sight: so may others have been that are in sight by now, and none of them is told as a change. It came late. $4: now
+ */
+export const LATE = (resource: "DEALS" | "PERSONS") => `
+  UPDATE sync_list l SET late_at = $4 WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.resource = '${resource}' AND EXISTS (
+    SELECT 1 FROM jsonb_to_recordset($3::jsonb) AS r (id bigint, "addTime" timestamptz)
+    WHERE r."addTime" < l.watermark - interval '1 day' AND NOT EXISTS (SELECT 1 FROM rejected_record x
+      WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.resource = '${resource}' AND x.record_key = r.id::text))`;
+
+export const newcomers = (came: readonly Newcomer[]) => jsonRows(came.map(({ id, addTime }) => ({ id, addTime })));
 
 /** Deals of one owner, or of one pipeline; null: of all that are not known. */
 export interface SeenDeals {

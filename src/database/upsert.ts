@@ -37,6 +37,17 @@ export interface WrittenRow {
  */
 export type Upsert = (copy: CopyScope, now: Date, tells?: boolean) => Promise<WrittenRow[]>;
 
+/** A page may repeat a record that moved while it was read, which ON CONFLICT refuses: the newest by its time is kept. */
+export function newestOf<T extends { id: number; updateTime?: string | null }>(records: readonly T[]): T[] {
+  const newest = new Map<number, T>();
+  for (const record of records) {
+    const before = newest.get(record.id)?.updateTime;
+    // The parser writes all times alike, so that text order is time order; of equals the later one in the page counts.
+    if (!before || !record.updateTime || record.updateTime >= before) newest.set(record.id, record);
+  }
+  return [...newest.values()];
+}
+
 /**
  * A page of synced rows, written in one statement: `json_to_recordset` and ON CONFLICT, only rows that really differ,
  * and never an older state over a newer one (by `update_time`, where the table has it, while answers that have crossed may

@@ -132,11 +132,12 @@ export class DataGapRow extends OfListedRecord {
 @Entity("absent_record")
 export class AbsentRecordRow extends OfListedRecord {}
 
-/** A matched record that the CRM did not show when it was asked for by its id. */
+/** A record that the CRM did not show when it was asked for by its id, or that is to be asked for because of what is gone. */
 @Entity("missed_record")
 export class MissedRecordRow extends OfListedRecord {
-  @Column("timestamptz")
-  missedAt!: Date;
+  /** null: no answer has left it out. */
+  @Column("timestamptz", { nullable: true })
+  missedAt!: Date | null;
 
   /** When the look that was to show it again, or to prove that it is gone, last failed; null: none did. */
   @Column("timestamptz", { nullable: true })

@@ -8,7 +8,7 @@ import { LISTS, type ListResource } from "./lists";
 import { endPass, type ListState, leavePass, movePass, type Pass } from "./passes";
 import { SECOND_LOOK_MS } from "./plan";
 import { NO_CHANGE } from "./runs";
-import { removeRecords } from "./writers";
+import { askForActivities, removeRecords } from "./writers";
 
 // What the CRM no longer shows of whole lists: two walks prove it. Of single records two looks do (`probes.ts`).
 
@@ -30,7 +30,7 @@ export interface Absence {
 
 /** So much less than is held is more likely a glitch, or another user's view, than a day's deletions: it has to be proven. */
 export function isMuch({ absent, held }: Absence): boolean {
-  return absent >= held || (absent > MANY && absent > held / 2);
+  return absent > 0 && (absent >= held || (absent > MANY && absent > held / 2));
 }
 
 /** Where a walk shows that much is gone, the next one is to be of another moment. */
@@ -149,6 +149,7 @@ async function removeBatch(context: RunContext, copy: HeldCopy, resource: ListRe
   const gone = await takeAbsent(copy, resource);
   await judged(context, copy, resource, gone, async () => {
     await removeRecords(copy, LISTS[resource].entity, gone, context.clock());
+    if (context.run.kind === "INCREMENTAL") await askForActivities(copy, LISTS[resource].entity, gone);
     return { touched: [], left: [], gone };
   });
   return gone.length;
@@ -166,7 +167,7 @@ export async function noteMissed(
     `INSERT INTO missed_record AS x (tenant_id, copy_id, resource, crm_id, missed_at)
      SELECT $1, $2, $3, unnest($4::bigint[]), $5::timestamptz
      ON CONFLICT (tenant_id, copy_id, resource, crm_id) DO UPDATE SET missed_at = EXCLUDED.missed_at
-     WHERE x.missed_at > EXCLUDED.missed_at`,
+     WHERE (x.missed_at <= EXCLUDED.missed_at) IS NOT TRUE`,
     [tenantId, copyId, resource, ids, now],
   );
 }
@@ -182,7 +183,7 @@ export async function forgetMissed(
 
 /**
  * What was missed so long ago that another look proves it.
- * @param among of these only; null: of all that do not rest because that look has failed
+ * @param among of these only; null: of all that do not rest because that look has failed, with what was never asked for so
  */
 export async function missedBefore(
   { tenantId, copyId, rows }: CopyScope,
@@ -192,8 +193,9 @@ export async function missedBefore(
 ): Promise<number[]> {
   const found = await rows<{ id: number }>(
     `SELECT crm_id AS id FROM missed_record
-     WHERE tenant_id = $1 AND copy_id = $2 AND resource = $3 AND missed_at <= $4::timestamptz - interval '${SECOND_LOOK_MS} ms'
-       AND CASE WHEN $5::bigint[] IS NOT NULL THEN crm_id = ANY ($5)
+     WHERE tenant_id = $1 AND copy_id = $2 AND resource = $3
+       AND (missed_at <= $4::timestamptz - interval '${SECOND_LOOK_MS} ms') IS NOT FALSE
+       AND CASE WHEN $5::bigint[] IS NOT NULL THEN missed_at IS NOT NULL AND crm_id = ANY ($5)
          ELSE (failed_at BETWEEN $4 - least(failed_at - missed_at, interval '${LONGEST_REST_MS} ms') AND $4) IS NOT TRUE END
      ORDER BY crm_id LIMIT ${MAX_IDS}`,
     [tenantId, copyId, resource, now, among],
@@ -202,12 +204,16 @@ export async function missedBefore(
   return found.map(({ id }) => id);
 }
 
-/** Of records that were looked at again those are left whose look has failed. */
+/** Of records that were looked at again those are left whose look has failed; but not what was left out for the first time. */
 export async function noteFailedLooks(
-  { tenantId, copyId, typed }: CopyScope,
+  { tenantId, copyId, rows }: CopyScope,
   resource: ListResource,
   ids: readonly number[],
   failedAt: Date,
 ): Promise<void> {
-  await typed((orm) => orm.update(MissedRecordRow, { tenantId, copyId, resource, crmId: Any(ids) }, { failedAt }));
+  await rows(
+    `UPDATE missed_record SET failed_at = $5 WHERE tenant_id = $1 AND copy_id = $2 AND resource = $3 AND crm_id = ANY ($4)
+       AND (missed_at <= $5::timestamptz - interval '${SECOND_LOOK_MS} ms') IS NOT FALSE`,
+    [tenantId, copyId, resource, ids, failedAt],
+  );
 }

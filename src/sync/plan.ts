@@ -200,17 +200,17 @@ export function longestWaitMs(intervalMs: number): number {
 }
 
 /**
- * Everything once in a while, to find what is gone; a day after much was gone, to find what is back; and where a deal came late,
+ * Everything once in a while, to find what is gone; a day after much was gone, to find what is back; and where a record came late,
  * to find what came into sight with it. Else what changed. The list that was read whole last counts: one that cannot be read
  * would else make every run a reconciling one, and so would all of them, of which it was asked already. Nor does one count of
  * which much was gone, while it is being walked or cannot be.
- * @param lateMs how long after the last time where a deal came late
+ * @param lateMs how long after the last time where a record came late
  */
 export function dueKind(lists: Lists, now: Date, everyMs: number, lateMs = Number.POSITIVE_INFINITY): SyncKind {
   const wholes = RECONCILED.flatMap((list) => lists.get(list)?.wholeAt ?? []).map((at) => believed(at, now));
   const wholeAt = Math.max(...wholes);
   const wasMuchGone = [...lists.values()].some(({ muchGone, isOpen }) => muchGone && !isOpen);
-  const isLate = believed(lists.get("DEALS")?.lateAt, now) > wholeAt;
+  const isLate = [...lists.values()].some(({ lateAt }) => believed(lateAt, now) > wholeAt);
   const apartMs = Math.min(everyMs, wasMuchGone ? DAY_MS : everyMs, isLate ? lateMs : everyMs);
   const isAsked = RECONCILED.every((list) => lists.get(list)?.isOpen);
   const mayBe = everyMs > 0 && wholes.length > 0 && !isAsked;

@@ -13,7 +13,7 @@ import { LISTS, storable } from "./lists";
 import { dealsOfMeeting, readRule } from "./participant-queue";
 import { askBatch, commitAnswers, lanesOf } from "./participants";
 import { NO_CHANGE, type StepChange } from "./runs";
-import { isDeleted, removeRecords } from "./writers";
+import { askForActivities, isDeleted, removeRecords } from "./writers";
 
 /**
  * Matched records, and what is planned for matched deals, are asked for by their ids, because the CRM tells of deals alone that
@@ -209,6 +209,7 @@ async function look(context: RunContext, api: CrmApi, probed: Probed, ids: reado
       const page = await stored.write(copy, clock());
       const unchanged = records.length - page.ids.length - page.removed;
       const removed = page.removed + (await removeRecords(copy, list.entity, gone, clock()));
+      await askForActivities(copy, list.entity, gone);
       return { ...page, gone: [...page.gone, ...gone], unchanged, removed };
     });
     await seen(copy, resource, [...shown]);
@@ -269,8 +270,8 @@ async function countMissed(copy: CopyScope, { resource, entity }: Probed, now: D
     `SELECT DISTINCT m.crm_id AS id FROM matched_record m WHERE m.tenant_id = $1 AND m.copy_id = $2 AND m.entity = ${of}`;
   const held = entity === "ACTIVITY" ? plannedFor(`(${matched("'DEAL'")}) one`) : matched("$4");
   const [count] = await rows<Absence>(
-    `SELECT (SELECT count(*)::int FROM missed_record WHERE tenant_id = $1 AND copy_id = $2 AND resource = $3) AS absent,
-       (SELECT count(*)::int FROM (${held}) held) AS held`,
+    `SELECT count(x.crm_id)::int AS absent, count(*)::int AS held FROM (${held}) held LEFT JOIN missed_record x
+       ON x.tenant_id = $1 AND x.copy_id = $2 AND x.resource = $3 AND x.crm_id = held.id AND x.missed_at IS NOT NULL`,
     [tenantId, copyId, resource, ...(entity === "ACTIVITY" ? [now] : [entity])],
     { absent: "number", held: "number" },
   );

@@ -69,7 +69,7 @@ const PRICE_OF_RUN =
   plan.PRICE_OF_MEETING;
 /** A deal of a meeting, beside what the look before it sets aside. */
 const PRICE_OF_DEAL = BATCH + ADDRESSES.participants(0).price;
-/** Walking the deals whole, for what they do not tell as a change, costs this share of a day's allowance at most. */
+/** Walking the deals whole, for what they do not tell as a change, costs this share of a day's allowance at most; twice that where one is gone. */
 const WHOLE_DEALS_SHARE = 1 / 50;
 /** And walking everything, for what came into sight with a deal. */
 const LATE_SHARE = 1 / 5;
@@ -125,7 +125,7 @@ interface May {
   refresh: boolean;
   /** What syncs may spend a day; null where nothing is known of the company. */
   allowance: number | null;
-  /** How long after the last walk through everything the next may come for a deal that came late. */
+  /** How long after the last walk through everything the next may come for a record that came late. */
   lateMs: number;
 }
 
@@ -308,13 +308,15 @@ export class Schedule {
     return lateApartMs(counts, allowance);
   }
 
-  /** Not every change of a deal is told as one: how many take part in it is seen by walking them all. @returns whether it is time */
+  /** Not every change of a deal is told as one: how many take part in it, and that it went out of sight, is seen by walking them all. @returns whether it is time */
   async #askForWholeDeals(copy: CopyScope, lists: plan.Lists, allowance: number, now: Date): Promise<boolean> {
-    const wholeAt = lists.get("DEALS")?.wholeAt;
-    if (!wholeAt || plan.ageOf(wholeAt, now) < DAY_MS) return false;
+    const { wholeAt, muchGone } = lists.get("DEALS") ?? {};
+    const isReconciled = this.parts.reconcileIntervalMs > 0;
+    // Where much is gone the RECONCILE that follows walks them, and would not be asked for behind a walk that finds no more.
+    if (!wholeAt || plan.ageOf(wholeAt, now) < DAY_MS || (isReconciled && muchGone)) return false;
     const deals = await rows.countRecords(copy, ["DEALS"]);
     if (plan.ageOf(wholeAt, now) < dealsApartMs(deals, allowance)) return false;
-    await askWhole(copy, ["DEALS"], () => false);
+    await askWhole(copy, ["DEALS"], () => isReconciled);
     return true;
   }
 

@@ -8,10 +8,12 @@ import {
   participantChanges,
   writeChanges,
 } from "../connections/journal";
+import { LATE, newcomers } from "../connections/visibility";
+import { MAX_IDS } from "../crm/api";
 import type * as crm from "../crm/parsing/records";
 import { type CopyScope } from "../database/database";
 import { ms, rowsOf, rowsOfEach } from "../database/rows";
-import { jsonRows, type Synced, type UpsertOptions, upsertPage, type WrittenRow } from "../database/upsert";
+import { jsonRows, newestOf, type Synced, type UpsertOptions, upsertPage, type WrittenRow } from "../database/upsert";
 import { CrmUserRow, PipelineRow, StageRow } from "../entities/crm-company";
 import { DealRow } from "../entities/deal";
 import { ActivityRow, NOTE_UPSERT, NoteRow, noteRow, OrganizationRow, PersonRow } from "../entities/records";
@@ -38,21 +40,15 @@ export type Write = (copy: CopyScope & Partial<Held>, now: Date) => Promise<Writ
  */
 export type Writer<T> = (records: readonly T[], unread: number) => Write;
 
-/** A page may repeat a record that moved while it was read, which ON CONFLICT refuses: the newest by its time is kept. */
-function newestOfEach<T extends { id: number; updateTime?: string | null }>(records: readonly T[]): T[] {
-  const newest = new Map<number, T>();
-  for (const record of records) {
-    const before = newest.get(record.id)?.updateTime;
-    // The parser writes all times alike, so that text order is time order; of equals the later one in the page counts.
-    if (!before || !record.updateTime || record.updateTime >= before) newest.set(record.id, record);
-  }
-  return [...newest.values()];
-}
-
 export const isDeleted = (record: object) => "deleted" in record && record.deleted === true;
 
 type WrittenPage = Written & { rows: readonly WrittenRow[] };
 type WritePage = (copy: Parameters<Write>[0], now: Date, tells?: boolean) => Promise<WrittenPage>;
+
+function newOf<T extends { id: number }>(kept: readonly T[], { rows }: WrittenPage): T[] {
+  const isNew = new Set(rows.flatMap(({ id, told }) => (told === "NEW" ? [id] : [])));
+  return kept.filter(({ id }) => isNew.has(id));
+}
 
 /** Splits a page into what stays and what the CRM flags as deleted, and writes both. */
 function pageOf<T extends { id: number; updateTime?: string | null }, R extends object>(
@@ -61,13 +57,14 @@ function pageOf<T extends { id: number; updateTime?: string | null }, R extends 
   toRow: (record: T) => Synced<R>,
   options?: UpsertOptions,
 ): { kept: readonly T[]; write: WritePage } {
-  const records = newestOfEach(page);
+  const records = newestOf(page);
   const kept = records.filter((record) => !isDeleted(record));
   const gone = records.filter(isDeleted).map(({ id }) => id);
   const upsert = upsertPage(entity, kept.map(toRow), options);
   const write: WritePage = async (copy, now, tells) => {
     const rows = await upsert(copy, now, tells);
     const removed = await removeRecords(copy, entity, gone, now);
+    await askForActivities(copy, entity, gone);
     const ids = rows.map(({ id }) => id);
     return { rows, ids, touched: ids, left: [], gone, removed };
   };
@@ -147,7 +144,7 @@ export const writePersons: Writer<crm.CrmPerson> = (page) => {
   const writeAddresses = addressesOf(kept);
   return async (copy, now) => {
     const written = await write(copy, now, true);
-    await writeAddresses(copy, written.ids);
+    await writeAddresses(copy, written.ids, newOf(kept, written), now);
     const mailed = written.rows.flatMap(({ id, told }) => {
       const [was, became] = told && told !== "NEW" ? [told.was[2], told.became[2]] : [];
       return was && was !== became ? [{ id, at: Number(was) }] : [];
@@ -167,7 +164,7 @@ const KEEP_FIRST_MAILS = `
   UPDATE deal d SET first_mail_at = f.at, first_mail_person_id = f.id FROM f
   WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = ANY (ARRAY (SELECT crm_id FROM f)) AND d.crm_id = f.crm_id`;
 
-/** Replaces the addresses of those persons that were changed by what they have now. */
+/** Replaces the addresses of those persons that were changed by what they have now, and notes whether one came late. */
 function addressesOf(persons: readonly crm.CrmPerson[]) {
   const present = persons.flatMap(({ id, emails }) => {
     const addresses = new Set(emails.map(({ value }) => normalizeAddress(value)).filter((address) => address !== null));
@@ -178,12 +175,13 @@ function addressesOf(persons: readonly crm.CrmPerson[]) {
       domain: mailDomainOf(address),
     }));
   });
-  return async ({ tenantId, copyId, rows }: CopyScope, changed: readonly number[]) => {
+  type Persons = readonly crm.CrmPerson[];
+  return async ({ tenantId, copyId, rows }: CopyScope, changed: readonly number[], came: Persons, now: Date) => {
     if (changed.length === 0) return;
     const known = new Set(changed);
     const kept = present.filter(({ personId }) => known.has(personId));
     const columns = (["personId", "address", "mailbox", "domain"] as const).map((name) => kept.map((row) => row[name]));
-    await rows(WRITE_ADDRESSES, [tenantId, copyId, changed, ...columns]);
+    await rows(WRITE_ADDRESSES, [tenantId, copyId, newcomers(came), now, changed, ...columns]);
   };
 }
 
@@ -193,13 +191,14 @@ const someOf = (table: string, column: string, ids: string, are = "true") =>
 const ABSENT = "NOT EXISTS (SELECT 1 FROM present p WHERE p.person_id = x.person_id AND p.address = x.address)";
 
 const WRITE_ADDRESSES = `
-  WITH present AS (
-    SELECT * FROM unnest($4::bigint[], $5::text[], $6::text[], $7::text[]) AS r (person_id, address, mailbox, domain)
+  WITH late AS (${LATE("PERSONS")}
+  ), present AS (
+    SELECT * FROM unnest($6::bigint[], $7::text[], $8::text[], $9::text[]) AS r (person_id, address, mailbox, domain)
   ), gone AS (
     DELETE FROM person_address a
-    WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.person_id = ANY ($3)
+    WHERE a.tenant_id = $1 AND a.copy_id = $2 AND a.person_id = ANY ($5)
       AND NOT EXISTS (SELECT 1 FROM present p WHERE p.person_id = a.person_id AND p.address = a.address)
-      AND ${someOf("person_address", "person_id", "$3", ABSENT)}
+      AND ${someOf("person_address", "person_id", "$5", ABSENT)}
   )
   INSERT INTO person_address (tenant_id, copy_id, address, person_id, mailbox, domain)
   SELECT $1::bigint, $2::bigint, p.address, p.person_id, p.mailbox, p.domain FROM present p
@@ -211,16 +210,9 @@ export const writeDeals: Writer<crm.CrmDeal> = (page) => {
   const alone = new Set(kept.filter(({ participantsCount }) => participantsCount === 0).map(({ id }) => id));
   return async (copy, now) => {
     const written = await write(copy, now);
-    const cleared = await clearParticipants(
-      copy,
-      written.ids.filter((id) => alone.has(id)),
-    );
-    const came = new Set(written.rows.flatMap(({ id, told }) => (told === "NEW" ? [id] : [])));
-    await comeIn(
-      copy,
-      kept.filter(({ id }) => came.has(id)),
-      now,
-    );
+    const emptied = written.ids.filter((id) => alone.has(id));
+    const cleared = await clearParticipants(copy, emptied);
+    await comeIn(copy, newOf(kept, written), now);
     await writeChanges(copy, [...written.rows.flatMap(changesOf), ...cleared], now);
     return written;
   };
@@ -243,30 +235,20 @@ function dealRow({ id, deleted, status, ...deal }: crm.CrmDeal): Synced<SaidOfDe
   };
 }
 
-/**
- * Gives deals that have just come into the copy the snoozes that are kept of them. One that comes a day or more after it could
- * have been read, and was readable, was out of sight: so may its notes, activities and people have been that are in sight by
- * now, and none of them is told as a change. It came late.
- */
-async function comeIn(copy: CopyScope, deals: readonly crm.CrmDeal[], now: Date): Promise<void> {
+/** Gives deals that have just come into the copy the snoozes that are kept of them. */
+async function comeIn({ tenantId, copyId, rows }: CopyScope, deals: readonly crm.CrmDeal[], now: Date): Promise<void> {
   if (deals.length === 0) return;
-  const { tenantId, copyId, rows } = copy;
   const ids = deals.map(({ id }) => id);
-  const came = jsonRows(deals.map(({ id, addTime }) => ({ id, addTime })));
   await rows(
-    `WITH kept AS (
-       DELETE FROM kept_snooze WHERE tenant_id = $1 AND deal_id = ANY ($3) AND crm_company_id = (
+    `WITH late AS (${LATE("DEALS")}
+     ), kept AS (
+       DELETE FROM kept_snooze WHERE tenant_id = $1 AND deal_id = ANY ($5) AND crm_company_id = (
          SELECT s.crm_company_id FROM synced_copy s WHERE s.tenant_id = $1 AND s.id = $2)
        RETURNING deal_id, ${SNOOZE}
-     ), late AS (
-       UPDATE sync_list l SET late_at = $5 WHERE l.tenant_id = $1 AND l.copy_id = $2 AND l.resource = 'DEALS' AND EXISTS (
-         SELECT 1 FROM jsonb_to_recordset($4::jsonb) AS r (id bigint, "addTime" timestamptz)
-         WHERE r."addTime" < l.watermark - interval '1 day' AND NOT EXISTS (SELECT 1 FROM rejected_record x
-           WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.resource = 'DEALS' AND x.record_key = r.id::text))
      )
      UPDATE deal d SET (${SNOOZE}) = (kept.${SNOOZE.replaceAll(", ", ", kept.")}) FROM kept
-     WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = ANY ($3) AND d.crm_id = kept.deal_id`,
-    [tenantId, copyId, ids, came, now],
+     WHERE d.tenant_id = $1 AND d.copy_id = $2 AND d.crm_id = ANY ($5) AND d.crm_id = kept.deal_id`,
+    [tenantId, copyId, newcomers(deals), now, ids],
   );
 }
 
@@ -349,18 +331,17 @@ const ASK_DEALS = `
   UPDATE deal SET participants_due = true WHERE tenant_id = $1 AND copy_id = $2 AND crm_id IN (
     SELECT x.deal_id FROM deal_participant x WHERE x.tenant_id = $1 AND x.copy_id = $2 AND x.person_id = ANY ($3))`;
 
-/** What belongs to a record and goes with it. $1: the tenant, $2: the copy, $3: the ids of the records. */
+const goesWith = (table: string, column: string) =>
+  `DELETE FROM ${table} WHERE tenant_id = $1 AND copy_id = $2 AND ${column} = ANY ($3)`;
+/** What goes with a record. $1: the tenant, $2: the copy, $3: the ids of the records. */
 const DEPENDENTS = new Map<unknown, readonly string[]>([
-  [PersonRow, ["DELETE FROM person_address WHERE tenant_id = $1 AND copy_id = $2 AND person_id = ANY ($3)"]],
+  [PersonRow, [goesWith("person_address", "person_id")]],
   [
     DealRow,
     [
-      ...["deal_participant", "deal_silence", "deal_change"].map(
-        (table) => `DELETE FROM ${table} WHERE tenant_id = $1 AND copy_id = $2 AND deal_id = ANY ($3)`,
-      ),
+      ...["deal_participant", "deal_silence", "deal_change"].map((table) => goesWith(table, "deal_id")),
       // Of a deal that is gone no participants are missing.
-      `DELETE FROM data_gap
-       WHERE tenant_id = $1 AND copy_id = $2 AND resource = 'DEAL_PARTICIPANTS' AND crm_id = ANY ($3)`,
+      `${goesWith("data_gap", "crm_id")} AND resource = 'DEAL_PARTICIPANTS'`,
     ],
   ],
 ]);
@@ -396,4 +377,23 @@ async function deleteRecords(copy: CopyScope, entity: new () => object, ids: rea
     [tenantId, copyId, ids],
   );
   return gone.length;
+}
+
+/**
+ * The newest activities of what is removed are asked for by their ids (`probes.ts`): merged, a record has left them to another,
+ * which no list may tell. Not in a run that walks through all of theirs too.
+ */
+export async function askForActivities(
+  copy: CopyScope,
+  entity: new () => object,
+  ids: readonly number[],
+): Promise<void> {
+  const column = entity === DealRow ? "deal_id" : "person_id";
+  if ((entity !== DealRow && entity !== PersonRow) || ids.length === 0) return;
+  await copy.rows(
+    `INSERT INTO missed_record (tenant_id, copy_id, resource, crm_id)
+     SELECT t.tenant_id, t.copy_id, 'ACTIVITIES', t.crm_id FROM ${rowsOfEach("activity", column, "$3::bigint[]")} t
+     ORDER BY t.crm_id DESC LIMIT ${MAX_IDS} ON CONFLICT DO NOTHING`,
+    [copy.tenantId, copy.copyId, ids],
+  );
 }

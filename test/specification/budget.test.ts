@@ -1,6 +1,7 @@
 import type { Fault, Simulator } from "../../simulator";
 import type { Purpose } from "../../src/connections/budget-rules";
 import { CrmError } from "../../src/crm/errors";
+import { isCustomFieldKey } from "../../src/crm/parsing/fields";
 import { HOUR_MS, MINUTE_MS } from "../../src/platform/clock";
 import type { Config } from "../../src/platform/config";
 import { RunLostError } from "../../src/sync/failures";
@@ -200,6 +201,27 @@ test.each<[string, Fault]>([
   simulator.control.fail({ match: "/api/v2/persons", times: 1, with: fault });
   await expect(api.persons({ cursor: null })).rejects.toMatchObject({ code: "RATE_LIMITED" });
   expect(await refusalOf(api.persons({ cursor: null }))).not.toBeNull();
+});
+
+// Planted and seen red: a note, or the list of users, paid with a tenth of what it costs.
+test("each call is paid with what the CRM takes for it", async () => {
+  const { api, reservation } = calls(0);
+  const before = ours();
+  const on = { entity: "DEAL", id: simulator.company.stories.singleDeal.dealId } as const;
+  const page = { cursor: null };
+  await api.currentUser();
+  await api.users();
+  const lists = ["pipelines", "stages", "organizations", "persons", "deals", "activities", "notes"] as const;
+  for (const list of lists) await api[list](page);
+  await api.participantIds(on.id, null);
+  await api.createNote(on, "<p>Ours</p>");
+  await api.fields(on.entity);
+  const key = simulator.control.addCustomField("deal", { name: "Summary", type: "text" });
+  if (!isCustomFieldKey(key)) throw new Error(`${key} is no key`);
+  await api.setCustomFields(on.entity, on.id, [{ key, value: "ours" }]);
+  await api.customFieldsOf(on.entity, on.id);
+  await reservation.release();
+  expect((await row()).spent_on_syncs).toBe(ours() - before);
 });
 
 // Planted and seen red: one whose answer was lost went back, and the company's tokens were spent beyond the share.

@@ -96,6 +96,19 @@ test("a person with several addresses at a domain is one of its organization's t
   expect(domains).toEqual([{ domain: "acme.example", organizationId: 1, persons: 2, isWebsite: false }]);
 });
 
+// Seen red: of a deal of who is gone, that its owner was in the meeting.
+test("of an address that a deactivated user left to another the one who is active attends; to nobody, the one who had it", async () => {
+  await database.query(
+    `INSERT INTO crm_user (tenant_id, copy_id, crm_id, name, email, mailbox, active)
+     SELECT $1, 1, id, '', a || '@seller.example', a || '@seller.example', active
+     FROM (VALUES (1, 'olga', false), (2, 'olga', true), (3, 'olga', false), (4, 'paul', false)) x (id, a, active)`,
+    [copy.tenantId],
+  );
+  const attendees = [{ position: 0, address: "paul@seller.example" }];
+  const { users } = await readCopyFacts(copy, [{ startsAt: NOW, ownerAddress: "olga@seller.example", attendees }], []);
+  expect(users.map(({ crmId }) => crmId).sort()).toEqual([2, 4]);
+});
+
 /** What is kept of a meeting that is about the deal 1 since `NOW`: writes are of so many hours after that. */
 interface Stored {
   chosen?: { dealId: number; companyId: number };

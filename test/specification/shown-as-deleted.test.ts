@@ -29,6 +29,7 @@ test.each([
   ["is_deleted as a number", { is_deleted: 1 }, "RECORD_NOT_FOUND"],
   ["the status of a deleted deal", { status: "deleted", is_deleted: false }, "RECORD_NOT_FOUND"],
   ["is_archived, for such a deal takes no writes", { is_archived: true }, "RECORD_NOT_FOUND"],
+  ["the number of another record alone", { id: 9_999_999 }, "RECORD_NOT_FOUND"],
   ["flags that are not set", { status: "open", is_deleted: false, is_archived: null }, "VALUE_REJECTED"],
   ["no flags", {}, "VALUE_REJECTED"],
   ["flags that make no sense", { status: 7, is_deleted: "maybe", is_archived: {} }, "VALUE_REJECTED"],

@@ -118,10 +118,10 @@ export class SyncWorld {
   }
 
   /** What is due is read, as by a schedule of such an interval. */
-  async due(as: As, intervalMinutes: number): Promise<void> {
+  async due(as: As, intervalMinutes: number, reconcileIntervalMs = 30 * DAY_MS): Promise<void> {
     const [database, clock, logger] = [this.database.opened(), this.time.ours, createLogger("silent")];
     const budget = new Budget({ database, clock, logger, share: 0.25 });
-    const intervals = { intervalMs: intervalMinutes * MINUTE_MS, reconcileIntervalMs: 30 * DAY_MS };
+    const intervals = { intervalMs: intervalMinutes * MINUTE_MS, reconcileIntervalMs };
     const schedule = new Schedule({ database, budget, clock, logger, ...intervals });
     await schedule.due(await this.database.tenantId(as.tenant));
     await this.runEnds(as);

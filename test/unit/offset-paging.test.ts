@@ -44,7 +44,7 @@ class Notes extends CrmHttp {
 
   override async send({ url }: CrmRequest): Promise<CrmAnswer> {
     this.asked += 1;
-    if (this.asked > 20) throw new Error("The walk does not end.");
+    if (this.asked > 8) throw new Error("The walk does not end.");
     const { start, limit } = Object.fromEntries(new URL(url).searchParams);
     const end = Number(start) + Number(limit);
     const shown = this.ids
@@ -57,6 +57,7 @@ class Notes extends CrmHttp {
 const TIME = "2026-11-20 12:00:00";
 
 // Planted and seen red: asked for the same page for ever, where all that were read have vanished; the last of each page counted twice.
+// Where only few rows are left it steps back by half a page as well: by half of those few it asked, and paid, five times as often.
 test.each([0, 1, 499, 500, 800])(
   "where %i notes vanish behind the first page of a walk, all others are shown, and it ends",
   async (count) => {

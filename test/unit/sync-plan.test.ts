@@ -2,6 +2,7 @@ import { CrmError } from "../../src/crm/errors";
 import { DAY_MS } from "../../src/platform/clock";
 import { restOf } from "../../src/sync/failures";
 import { isMuch } from "../../src/sync/gone";
+import { type ListState, passOf } from "../../src/sync/passes";
 import {
   clockOf,
   dueKind,
@@ -106,6 +107,27 @@ test.each([
   [101, 300, false],
 ])("%i not seen among %i held has to be proven: %s", (absent, held, much) => {
   expect(isMuch({ absent, held })).toBe(much);
+});
+
+// Planted and seen red: what the CRM shows a little late was never read; a whole pass was shown what changed alone, and removed
+// all others; so did one for what changed; a list walked twice before it was ever read; one asked for anew that was read ahead.
+test("a pass that begins asks for what changed since before the watermark, or for all, and only a small list's removes", () => {
+  const watermark = new Date("2026-11-20T11:45:30.700Z");
+  const state: ListState = {
+    ...{ list: { watermark, readAt: now }, payers: { WHOLE: "LISTS", CHANGES: "LISTS" }, passes: new Map() },
+    ...{ hasRejected: false, unknown: [], ahead: null, whenRead: null },
+  };
+  const begun = (...of: Parameters<typeof passOf>) => {
+    const { updatedSince, removes } = passOf(...of);
+    return { updatedSince, removes };
+  };
+  const all = { updatedSince: null, removes: false };
+  expect(begun(state, "DEALS", "CHANGES")).toEqual({ ...all, updatedSince: sinceOf(watermark) });
+  expect(begun(state, "DEALS", "WHOLE")).toEqual(all);
+  expect(begun(state, "STAGES", "WHOLE")).toEqual({ ...all, removes: true });
+  expect(begun({ ...state, list: null }, "STAGES", "WHOLE")).toEqual(all);
+  const pass = passOf(state, "DEALS", "CHANGES");
+  expect(passOf({ ...state, ahead: { pass, pages: (async function* () {})() } }, "DEALS", "CHANGES")).toBe(pass);
 });
 
 // Seen red with: one day for every size; a walk that leaves nothing to what changed; a deal that came before the last walk.

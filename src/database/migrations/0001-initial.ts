@@ -304,7 +304,7 @@ CREATE TABLE absent_record (
 CREATE TABLE missed_record (
   ${OF_LIST},
   crm_id bigint NOT NULL,
-  missed_at timestamptz NOT NULL, failed_at timestamptz,
+  missed_at timestamptz, failed_at timestamptz,
   CONSTRAINT missed_record_pkey PRIMARY KEY (tenant_id, copy_id, resource, crm_id)
 );
 
