@@ -15,6 +15,7 @@ import { enqueueJob, handlerOf, RUNNERS, startJobRunner, sweepDead } from "./dat
 import { entities } from "./entities";
 import { aheadOf, type Clock, MINUTE_MS, SECOND_MS, systemClock } from "./platform/clock";
 import type { Config } from "./platform/config";
+import { ServiceError } from "./platform/errors";
 import type { Secret } from "./platform/keyring";
 import type { Logger } from "./platform/logger";
 import { createMetrics, observedSql, startTracing } from "./platform/metrics";
@@ -32,7 +33,7 @@ const PAGE_DIRECTORY = "dist/web";
 const EXPLORER_DIRECTORY = "dist/explorer";
 
 export interface App {
-  /** Starts the configured roles. @returns the address of the API, or null where this process does not serve it */
+  /** Starts the configured roles. @returns the address of the API, or null where this process does not serve it. It may throw where it is stopped meanwhile. */
   start(): Promise<string | null>;
   /** Finishes requests and pages in hand, then ends. */
   stop(): Promise<void>;
@@ -40,41 +41,76 @@ export interface App {
 
 type Stop = () => Promise<void>;
 
+/** The ends of what has begun. What begins after they were taken is ended at once. */
+class Ends {
+  readonly #ends: Stop[] = [];
+  readonly #taken = new AbortController();
+  /** They were taken: nothing more is to begin. */
+  readonly taken = this.#taken.signal;
+
+  /** @throws StoppedError where they were taken */
+  async add(end: Stop): Promise<void> {
+    if (!this.taken.aborted) return void this.#ends.push(end);
+    await end();
+    throw new StoppedError("It was stopped while it started.");
+  }
+
+  take(): Stop[] {
+    this.#taken.abort();
+    return this.#ends.splice(0);
+  }
+}
+
+class StoppedError extends ServiceError {
+  readonly code = "STOPPED";
+}
+
 /** A process of the service: its roles, and the end of all that it has started. */
 export function createApp(config: Config, logger: Logger, clock: Clock = systemClock): App {
-  const stops: Stop[] = [];
-  const stop = async () => {
-    for (const step of stops.splice(0).reverse()) await step();
+  const ends = new Ends();
+  const end = async () => {
+    for (const step of ends.take().reverse()) await step();
+  };
+  let ended: Promise<void> | null = null;
+  const stop = () => {
+    ended ??= end();
+    return ended;
   };
   const start = async () => {
-    if (config.tracesEndpoint !== null) stops.push(startTracing(config.tracesEndpoint, logger));
+    if (config.tracesEndpoint !== null) await ends.add(startTracing(config.tracesEndpoint, logger));
     const { url, dataSource, close } = await openDatabase(config.databaseUrl, { entities, logger });
-    stops.push(close);
+    await ends.add(close);
     await migrate(url, logger);
     const metrics = createMetrics();
     const reach = await reachOf(dataSource);
     const database = new Database(dataSource, { reach, observe: observedSql(metrics, logger) });
     const services = compose({ config, database, url, metrics, logger, clock });
-    stops.push(services.close);
+    await ends.add(services.close);
     await services.notifications.start();
     // Before the first note: what is restored from a backup until then knows that it was on another server.
     await mayMissReceipts(database, clock());
-    stops.push(await startPeriodic({ clock: () => lookAtClock(services) }, LOOKS_MS, logger, levelOf));
+    await ends.add(await startPeriodic({ clock: () => lookAtClock(services) }, LOOKS_MS, logger, levelOf));
     if (config.metricsPort !== null)
-      stops.push(await startMetricsServer(metrics, database, config.host, config.metricsPort));
-    // At once: a worker that went on while requests are finished would take jobs that it has no time left for.
-    const roles: Stop[] = [];
-    stops.push(async () => {
-      await Promise.all(roles.map((end) => end()));
+      await ends.add(await startMetricsServer(metrics, database, config.host, config.metricsPort));
+    const roles = new Ends();
+    const begun = startRoles(services, url, roles);
+    await ends.add(async () => {
+      // At once: a worker that went on while requests are finished would take jobs that it has no time left for.
+      await Promise.all(roles.take().map((end) => end()));
+      // One that is still beginning works with what is ended next.
+      await begun.catch(() => undefined);
     });
+    return begun;
+  };
+  const startRoles = async (services: Services, url: Secret, roles: Ends) => {
     if (config.roles.has("worker")) await startWorker(services, url, roles);
     if (!config.roles.has("api")) return null;
-    const callers = createCallers(config.auth, (tenant) => database.idOf(tenant), logger);
+    const callers = createCallers(config.auth, (tenant) => services.database.idOf(tenant), logger);
     // No start waits for the identity provider.
     const keys = startPeriodic({ keys: () => callers.keepKeys() }, FETCH_EVERY_MS, logger, levelOf);
-    roles.push(async () => (await keys)());
+    await roles.add(async () => (await keys)());
     const api = await createApi(config, services, callers);
-    roles.push(() => api.close());
+    await roles.add(() => api.close());
     return api.listen(config.host, config.port);
   };
   return {
@@ -106,18 +142,19 @@ async function lookAtClock({ database, logger, clock }: Services): Promise<void>
 }
 
 /** Jobs are told to end with all else, and already while the first round of sweeps is under way. */
-async function startWorker(services: Services, url: Secret, parts: Stop[]): Promise<void> {
+async function startWorker(services: Services, url: Secret, roles: Ends): Promise<void> {
+  const { logger } = services;
   for (const slots of RUNNERS) {
-    const runner = await startJobRunner(url, jobsOf(services), services.logger, slots);
-    parts.push(() => runner.stop());
+    const runner = await startJobRunner(url, jobsOf(services), logger, slots);
+    await roles.add(() => runner.stop());
     // By itself: while another sweep takes its time, jobs in hand must not count as a killed process's.
-    parts.push(await startPeriodic({ lost: () => runner.freeLost() }, SWEEP_MS, services.logger, levelOf));
+    await roles.add(await startPeriodic({ lost: () => runner.freeLost() }, SWEEP_MS, logger, levelOf));
   }
   // Neither they nor the start wait for the CRM's answers to this one.
-  const grants = startPeriodic({ grants: () => services.grants.sweep() }, SWEEP_MS, services.logger, levelOf);
-  parts.push(async () => (await grants)());
-  parts.push(await startPeriodic(sweepsOf(services), SWEEP_MS, services.logger, levelOf));
-  parts.push(services.boundaries.start());
+  const grants = startPeriodic({ grants: () => services.grants.sweep() }, SWEEP_MS, logger, levelOf);
+  await roles.add(async () => (await grants)());
+  await roles.add(await startPeriodic(sweepsOf(services), SWEEP_MS, logger, levelOf, roles.taken));
+  await roles.add(services.boundaries.start());
 }
 
 /** The jobs that a worker takes from the queue. */

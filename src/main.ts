@@ -101,7 +101,12 @@ async function serve(config: Config, logger: Logger): Promise<void> {
       );
     });
   }
-  const address = await app.start();
+  const address = await app.start().catch((error: unknown) => {
+    // No failure: whether it ended well is told above.
+    if (stoppingSince === null) throw error;
+    logger.info({ err: error }, "it was stopped before it was up");
+  });
+  if (address === undefined || stoppingSince !== null) return;
   logger.info({ address, roles: [...config.roles] }, "the service is up");
 }
 

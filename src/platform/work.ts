@@ -138,21 +138,21 @@ function doSlice(): void {
   if (waiting.size > 0) setImmediate(doSlice);
 }
 
-/** Tasks of a worker besides its jobs, by a name for the log. Several workers do them at once, which must be harmless. */
-type PeriodicTasks = Readonly<Record<string, () => Promise<void>>>;
-
 /**
  * Does the tasks one after the other, now and again and again. One that fails is logged and holds up none of the others.
- * @returns ends them, when the round in hand has ended
+ * @param tasks by a name for the log; several workers do them at once, which must be harmless
+ * @param end no task begins after it, in the first round either, which is over before this returns
+ * @returns ends them, when the task in hand has ended
  */
 export async function startPeriodic(
-  tasks: PeriodicTasks,
+  tasks: Readonly<Record<string, () => Promise<void>>>,
   everyMs: number,
   logger: Logger,
   levelOf: (error: unknown) => "error" | "warn",
+  end?: AbortSignal,
 ): Promise<() => Promise<void>> {
   const stopping = new AbortController();
-  const { signal } = stopping;
+  const signal = AbortSignal.any([stopping.signal, ...(end ? [end] : [])]);
   const round = async () => {
     for (const [task, work] of Object.entries(tasks)) {
       if (signal.aborted) return;

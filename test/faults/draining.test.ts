@@ -3,6 +3,7 @@ import { connect as openSocket } from "node:net";
 import { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import Fastify from "fastify";
+import { LEAVE_MS } from "../../src/server/bounds";
 import { ClientAddresses, Crowds } from "../../src/server/crowds";
 import { Draining } from "../../src/server/serving";
 import { RawPeer } from "../support/frames";
@@ -68,4 +69,22 @@ test("a kept connection whose answer ends during a stop is left the time for a r
   });
   await sleep(300);
   await Promise.all([finish(), ...asked]);
+}, 60_000);
+
+// Seen red: who had connected just before the listening ended was cut before its request was read, and who waited to be taken was reset.
+test("who connects at the last moment before the listening ends is answered", async () => {
+  const { fastify, finish } = drained();
+  fastify.get("/", async () => "done");
+  const url = await fastify.listen({ port: 0 });
+  const answers = Array.from({ length: 25 }, async (_, index) => {
+    await sleep(LEAVE_MS - 60 + 2 * index);
+    const peer = new RawPeer(url);
+    await peer.opened;
+    await sleep(100);
+    peer.socket.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    await peer.closed;
+    return String(peer.received).slice(-4);
+  });
+  const [heard] = await Promise.all([Promise.all(answers), finish()]);
+  expect(new Set(heard)).toEqual(new Set(["done"]));
 }, 60_000);

@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { connect as openSocket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import { Client } from "pg";
 import { Pool } from "undici";
 import WebSocket from "ws";
 import { MINUTE_MS } from "../../src/platform/clock";
@@ -129,6 +130,48 @@ test("a worker takes no more jobs while its process finishes a request, which en
   expect(await program.ended).toBe(0);
   const jobs = await database.query("SELECT 1 FROM graphile_worker.jobs WHERE task_identifier = 'sync_run'");
   expect(jobs).toHaveLength(1);
+});
+
+/** A killed process's job that a runner's first sweep waits for, and the next runner for that sweep. */
+async function holdUpSweeps(): Promise<() => Promise<unknown>> {
+  const [job] = await database.query<{ id: string }>("SELECT id FROM graphile_worker.add_job('nobody does it')");
+  await database.query(
+    "UPDATE graphile_worker._private_jobs SET locked_at = now() - interval '10 minutes', locked_by = 'gone' WHERE id = $1",
+    [job?.id],
+  );
+  const holder = new Client({ connectionString: database.url.reveal() });
+  // Where this fails, the database goes with it.
+  holder.on("error", () => undefined);
+  await holder.connect();
+  await holder.query("BEGIN");
+  await holder.query("DELETE FROM graphile_worker._private_jobs WHERE id = $1", [job?.id]);
+  return () => holder.query("COMMIT").finally(() => holder.end());
+}
+
+// Planted and seen red: what begins after the signal is not ended, and takes the run that was given back.
+test("told to stop while it starts, it takes no job by what had not begun yet", async () => {
+  const api = await world.startService({ roles: ["api"] });
+  await connect(api, simulator, { tenant: "starts-and-stops", role: "owner" });
+  const goOn = await holdUpSweeps();
+  const letGo = simulator.control.fail({ match: "/api/v1/users/me", with: { kind: "hang" } });
+  const asked = () => simulator.log.of("GET", "/api/v1/users/me").length;
+  const atFirst = asked();
+  const environment = { ...environmentFor(simulator), DATABASE_URL: database.url.reveal(), LOG_LEVEL: "info" };
+  const program = startProgram("src/main.js", { ...environment, ROLES: "worker" });
+  await until("the first runner has a run", async () => asked() > atFirst);
+  program.child.kill("SIGTERM");
+  const inHand = "SELECT 1 FROM graphile_worker.jobs WHERE task_identifier = 'sync_run' AND locked_at IS NOT NULL";
+  await until("it is given back", async () => (await database.query(inHand)).length === 0);
+  const before = asked();
+  // A second runner would have so long to take it.
+  const end = await holdUpSweeps();
+  await goOn();
+  const code = await program.ended;
+  letGo();
+  await end();
+  expect([code, asked() - before]).toEqual([0, 0]);
+  expect(program.output()).not.toContain("the service is up");
+  await api.stop();
 });
 
 // Seen red: what was called off was a warning for each kind of each meeting, and the rest of a kind was left out for 22 hours.

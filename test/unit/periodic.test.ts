@@ -51,6 +51,22 @@ test("rounds follow each other, and the end waits for the one in hand", async ()
   expect([most, atOnce, begun]).toEqual([1, 0, 3]);
 });
 
+// Seen red: all tasks of the first round were done, however long each took, before the end was heard.
+test("an end that comes within the first round keeps its next task from beginning", async () => {
+  const done: string[] = [];
+  const ending = new AbortController();
+  const tasks = {
+    first: async () => {
+      done.push("first");
+      ending.abort();
+    },
+    second: async () => void done.push("second"),
+  };
+  const end = await startPeriodic(tasks, 1, logger, levelOf, ending.signal);
+  await end();
+  expect(done).toEqual(["first"]);
+});
+
 test("of many things one that fails holds up none behind it, and is logged by what it is", async () => {
   const done: number[] = [];
   const work = async ({ id }: { id: number }) => {
