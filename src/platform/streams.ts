@@ -74,7 +74,7 @@ class States<T> implements AsyncIterableIterator<T> {
   }
 }
 
-const DONE: IteratorReturnResult<undefined> = { done: true, value: undefined };
+export const DONE: IteratorReturnResult<undefined> = { done: true, value: undefined };
 
 /** Goes on with each of the readers; with ten thousand in several turns of the event loop. */
 export type HandOver = <R>(readers: readonly R[], tell?: (reader: R) => void) => Promise<void>;

@@ -1,9 +1,10 @@
 import type { Duplex } from "node:stream";
-import type { ExecutionResult, FormattedExecutionResult } from "graphql";
+import { CloseCode } from "graphql-ws";
 import { LRUCache } from "lru-cache";
 import { WebSocket } from "ws";
 import type { Actor } from "../auth/actor";
 import { MINUTE_MS } from "../platform/clock";
+import { DONE } from "../platform/streams";
 import {
   type EndReason,
   MAX_UNREAD_BYTES,
@@ -15,7 +16,7 @@ import {
   USER_MESSAGES_A_MINUTE,
 } from "./bounds";
 import { CLOSE } from "./errors";
-import { SharedAnswer } from "./subscriptions";
+import { type SharedAnswer, textFrame } from "./subscriptions";
 
 /** So much at once, and as much again spread over each minute. */
 export class Allowance {
@@ -52,7 +53,8 @@ export class BoundedSocket extends WebSocket {
   #ended: (reason: EndReason) => void = () => undefined;
   /** Told by `watch`, before anything is delivered. */
   #raw!: Duplex;
-  #shared: Buffer | null = null;
+  /** By the ids of subscriptions that are not over: what ends each. */
+  readonly #sending = new Map<string, () => Promise<unknown>>();
 
   /**
    * Begins to count what comes through `raw`, the connection below.
@@ -69,6 +71,7 @@ export class BoundedSocket extends WebSocket {
     this.on("ping", (data: Buffer) => this.#count() && this.pong(data));
     // The library has sent the close code that says what is wrong.
     this.on("error", () => this.#tell("bad_frame"));
+    this.once("close", () => this.#sending.forEach((end) => void end()));
   }
 
   /** From now on it has what a user has. @param ofUser messages of all the user's sockets */
@@ -77,29 +80,50 @@ export class BoundedSocket extends WebSocket {
     this.#bytes = new Allowance(SOCKET_BYTES_A_MINUTE);
   }
 
-  /** @returns what the library is to write in place of a shared answer, and `deliver` replaces by the answer's text */
-  standInFor(answer: ExecutionResult): FormattedExecutionResult & { toJSON?(): number } {
-    if (!(answer instanceof SharedAnswer)) return answer;
-    const toJSON = () => {
-      this.#shared = answer.text;
-      return STAND_IN;
+  /**
+   * Sends a subscription's answers as they come, past the library, which would write each anew for every subscriber.
+   * @returns what gives none of them, and ends when they do or are ended, whatever is waited for
+   */
+  sending(id: string, answers: AsyncIterableIterator<SharedAnswer>): AsyncIterableIterator<never> {
+    const begin = `{"id":${JSON.stringify(id)},"type":"next","payload":`;
+    let ended = () => {};
+    const isEnded = new Promise<void>((resolve) => {
+      ended = resolve;
+    });
+    const end = async () => {
+      ended();
+      await answers.return?.();
+      // When the library has forgotten it too: it knows one subscription of an id, and would never end another.
+      process.nextTick(() => this.#sending.get(id) === end && this.#sending.delete(id));
+      return DONE;
     };
-    return { toJSON };
+    const send = async () => {
+      if (this.#sending.has(id)) return this.close(CloseCode.SubscriberAlreadyExists, "Two subscriptions with one id");
+      this.#sending.set(id, end);
+      for await (const { text } of answers) {
+        if (this.#sending.get(id) !== end) return;
+        const taken = this.deliver(begin, text);
+        if (taken) await taken;
+      }
+    };
+    const next = () =>
+      Promise.race([send(), isEnded])
+        .finally(end)
+        .then(() => DONE);
+    const sent: AsyncIterableIterator<never> = { [Symbol.asyncIterator]: () => sent, next, return: end };
+    return sent;
   }
 
   /**
    * In one write: the library makes two of a message, which costs a tenth more. Compression, behind which a message could
    * have to wait in the library, is off.
+   * @param end its end, where others have the same
    * @returns when the connection has taken it, or is gone; nothing where that is at once
    */
-  deliver(text: string): Promise<void> | undefined {
-    // The library has just written the message: nothing else runs between that and this.
-    const shared = this.#shared;
-    this.#shared = null;
+  deliver(text: string, end: Uint8Array = new Uint8Array()): Promise<void> | undefined {
     if (this.readyState !== this.OPEN || !this.#hasRoom()) return;
     let taken = () => {};
-    const frame = shared ? textFrame(text.slice(0, -STAND_IN_END.length), shared) : textFrame(text);
-    this.#raw.write(frame, () => taken());
+    this.#raw.write(textFrame(text, end), () => taken());
     if (this.#raw.writableLength === 0) return;
     return new Promise((resolve) => {
       taken = resolve;
@@ -149,27 +173,6 @@ export class BoundedSocket extends WebSocket {
     this.#ended(reason);
     this.#ended = () => undefined;
   }
-}
-
-const FINAL_TEXT = 0x81;
-
-/** What stands for a shared answer, and the end of the message that it stands in. */
-const STAND_IN = 0;
-const STAND_IN_END = `${STAND_IN}}`;
-const NONE = Buffer.alloc(0);
-
-/** A message as one frame, which a server does not mask (RFC 6455, 5.2). @param end its end, where others have the same */
-function textFrame(text: string, end: Uint8Array = NONE): Buffer {
-  const [begin, rest] = [Buffer.byteLength(text), end.length];
-  const length = begin + rest;
-  const [announced, more] = length < 126 ? [length, 0] : length < 65_536 ? [126, 2] : [127, 8];
-  const frame = Buffer.allocUnsafe(2 + more + length);
-  frame.set([FINAL_TEXT, announced]);
-  if (more === 2) frame.writeUInt16BE(length, 2);
-  if (more === 8) frame.writeBigUInt64BE(BigInt(length), 2);
-  frame.write(text, 2 + more);
-  frame.set(end, 2 + more + begin);
-  return frame;
 }
 
 type Seated = Pick<BoundedSocket, "readyState" | "OPEN" | "once" | "proven" | "turnAway">;

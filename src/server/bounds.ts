@@ -36,11 +36,11 @@ export const SENDING = 50;
 /** Users whose messages are remembered when they have no socket, so that a new socket begins no new minute. */
 export const MAX_USERS_REMEMBERED = 20_000;
 
-/** Connections that the kernel keeps until we take them, all in one turn: beyond, a client tries again a second later. */
+/** Connections that the kernel keeps until we take them: beyond, a client tries again a second later. */
 export const LISTEN_BACKLOG = 1_024;
 /**
  * Connections of one address that have nothing in hand: idle, with half a header, or a socket without `connection_init`.
- * More than are taken in one turn, so that nobody gives way before it could speak. About 30 KB each.
+ * More than wait to be taken, so that nobody gives way before it could speak. About 30 KB each.
  */
 export const WAITING_OF_ADDRESS = 1_500;
 export const WAITING_IN_ALL = 5_000;
@@ -62,8 +62,10 @@ export const HEADERS_WAIT_MS = 10 * SECOND_MS;
 export const REQUEST_WAIT_MS = MINUTE_MS;
 /** How often Node looks for requests that are late; by itself only every 30 s. */
 export const LATE_LOOK_MS = 5 * SECOND_MS;
-/** A connection on which nothing moves for so long is cut: nobody reads the answer. A mutation may think for two minutes. */
+/** A connection with a request on which nothing moves for so long is cut: nobody reads the answer. A mutation may think for two minutes. */
 export const STILL_MS = 5 * MINUTE_MS;
+/** A connection without a request outlasts those of proxies, ten minutes at most: one that ends as they send on it has failed that request. */
+export const IDLE_MS = 11 * MINUTE_MS;
 
 /** How long a server that ends asks clients to take a new connection elsewhere, before the listening ends. */
 export const LEAVE_MS = SECOND_MS;

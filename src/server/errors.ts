@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { IncomingMessage } from "node:http";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { GraphQLError, type GraphQLFormattedError } from "graphql";
 import { CloseCode } from "graphql-ws";
@@ -81,7 +82,7 @@ export const CLOSE_CODES: ReadonlyMap<number | "none", string> = new Map<number 
   [1008, "a message came in too many pieces"],
   [1009, "a message has more than 64 KB"],
   [CLOSE.tryAgainLater, "the token cannot be proven now: keep it, try again in a minute"],
-  [CloseCode.BadRequest, "no message of the protocol; a `ping` or `pong` has no payload here"],
+  [CloseCode.BadRequest, "no message of the protocol; a `ping` or `pong` has no payload here, an id 90 bytes at most"],
   [CloseCode.Unauthorized, "a subscription before `connection_init`"],
   [CloseCode.Forbidden, "the token is not valid, or has ended"],
   [CloseCode.SubprotocolNotAcceptable, "no `graphql-transport-ws`"],
@@ -153,6 +154,36 @@ const isCoded = (error: unknown): error is GraphQLError =>
 
 const bounded = (message: string): string =>
   message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}...` : message;
+
+/** Requests that offer another protocol. Beside them, for Node says so while it makes one, before a field of ours stands. */
+const offered = new WeakSet<IncomingMessage>();
+/** Node takes each offer of another protocol for a socket's. Who offers HTTP/2, as Java's client does, is answered without it. */
+export class Arriving extends IncomingMessage {
+  get upgrade(): boolean {
+    return offered.has(this) && (this.method === "CONNECT" || /^websocket$/i.test(this.headers.upgrade ?? "websocket"));
+  }
+
+  set upgrade(isOffered: boolean) {
+    if (isOffered) offered.add(this);
+  }
+}
+
+/** Bytes of a refused request that are read: several times what any may have. */
+const HEARD_OUT_BYTES = 4 * 1024 * 1024;
+
+/**
+ * Waits for the rest of a request that is answered before it has come whole. A connection that is closed with bytes unread is reset: the
+ * proxy before it loses the answer, tells 502, and sends nobody to this process for a while. A minute is the limit, as of any request.
+ */
+export async function hearOut(request: IncomingMessage): Promise<void> {
+  if (request.complete || request.destroyed) return;
+  const { socket } = request;
+  const until = socket.bytesRead + HEARD_OUT_BYTES;
+  await new Promise<void>((resolve) => {
+    const hear = () => socket.bytesRead > until && resolve();
+    request.once("end", resolve).once("close", resolve).on("data", hear).resume();
+  });
+}
 
 /** As GraphQL over HTTP has it. Preflights and upgrades do not get here. */
 export function refuseOtherMethods(scope: FastifyInstance): void {

@@ -16,14 +16,14 @@ import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { inWork } from "../platform/work";
 import { createOperationContext, type OperationContext, type ResolverServices } from "../resolvers/context";
-import { HEADERS_WAIT_MS, LATE_LOOK_MS, REQUEST_WAIT_MS, STILL_MS } from "./bounds";
+import { HEADERS_WAIT_MS, IDLE_MS, LATE_LOOK_MS, REQUEST_WAIT_MS, STILL_MS } from "./bounds";
 import { ClientAddresses, Crowds } from "./crowds";
 import type { Sent } from "./documents";
-import { type ErrorCode, errorOf, refuseOtherMethods } from "./errors";
+import { Arriving, type ErrorCode, errorOf, hearOut, refuseOtherMethods } from "./errors";
 import { COST_HEADER, RETRY_AFTER_S } from "./limits";
 import { type Answer, Operations } from "./operations";
-import { addFront, type FrontParts, ProductPage } from "./pages";
-import { addHealth, addUninstalls, Draining, listen, type UninstallRoute } from "./serving";
+import { addFront, type FrontParts, listen, ProductPage } from "./pages";
+import { addHealth, addUninstalls, Draining, type UninstallRoute } from "./serving";
 import { addSocketServer } from "./socket-server";
 
 /** A document with its variables; meetings with hundreds of attendees stay far below. */
@@ -65,9 +65,8 @@ export async function createHttpServer(parts: HttpServerParts): Promise<HttpServ
     bodyLimit: MAX_BODY_BYTES,
     requestTimeout: REQUEST_WAIT_MS,
     connectionTimeout: STILL_MS,
-    http: { headersTimeout: HEADERS_WAIT_MS, connectionsCheckingInterval: LATE_LOOK_MS },
-    logger: false,
-    forceCloseConnections: "idle",
+    keepAliveTimeout: IDLE_MS,
+    http: { headersTimeout: HEADERS_WAIT_MS, connectionsCheckingInterval: LATE_LOOK_MS, IncomingMessage: Arriving },
     return503OnClosing: false,
     // An address with a broken escape gets here before any route, and is nowhere too.
     frameworkErrors: page ? (_error, request, reply) => void page.sayNowhere(request, reply) : undefined,
@@ -84,9 +83,10 @@ export async function createHttpServer(parts: HttpServerParts): Promise<HttpServ
   addHealth(fastify, parts, draining);
   await addUninstalls(fastify, parts.uninstalls);
   await addFront(fastify, parts, page);
+  fastify.addHook("onSend", async ({ raw }) => hearOut(raw));
   const closeSockets = addSocketServer(fastify.server, crowds, parts);
-  const close = () => draining.finish(closeSockets, crowds);
-  return { listen: (host, port) => listen(fastify, host, port, "PORT"), close };
+  const begin = (host: string, port: number) => listen(fastify, host, port, "PORT");
+  return { listen: begin, close: () => draining.finish(closeSockets, crowds) };
 }
 
 /** Preflights are answered here alone: nothing else is for other origins. */

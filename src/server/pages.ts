@@ -3,8 +3,27 @@ import { join, resolve } from "node:path";
 import fastifyStatic from "@fastify/static";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { GraphQLSchema } from "graphql";
+import { codeOf, messageOf, ServiceError } from "../platform/errors";
 import { printedSchema } from "../resolvers/graphql-schema";
-import { ServerStartError } from "./serving";
+import { LISTEN_BACKLOG } from "./bounds";
+
+class ServerStartError extends ServiceError {
+  readonly code = "SERVER_START_FAILED";
+}
+
+/** @param variable the variable of the configuration that names the port. @throws ServerStartError with what to do */
+export async function listen(fastify: FastifyInstance, host: string, port: number, variable: string): Promise<string> {
+  try {
+    return await fastify.listen({ host, port, backlog: LISTEN_BACKLOG });
+  } catch (cause) {
+    if (codeOf(cause) === "EADDRINUSE") {
+      const advice = `Stop what uses it, or set ${variable} to another.`;
+      throw new ServerStartError(`Port ${port} on ${host} is in use. ${advice}`, { cause });
+    }
+    const why = `${messageOf(cause)}. HOST must be an address of this machine, ${variable} a port that this user may take`;
+    throw new ServerStartError(`The server cannot listen on ${host}:${port}: ${why}.`, { cause });
+  }
+}
 
 export interface PageParts {
   /** Where the built page lies; its addresses under `/assets` carry a hash of their content. */

@@ -7,32 +7,14 @@ import type { UninstallOutcome, Uninstalls } from "../connections/disconnecting"
 import type { Database } from "../database/database";
 import { SYNC_ERROR_CODES, SYNC_KINDS, SYNC_RESOURCES } from "../entities/sync-run";
 import { SECOND_MS } from "../platform/clock";
-import { codeOf, messageOf, ServiceError } from "../platform/errors";
 import type { Logger } from "../platform/logger";
 import type { Metrics } from "../platform/metrics";
 import { readQueueState } from "../sync/run-history";
 import { readFreshnessOfAll } from "../sync/schedule-rows";
 import { countUnsettled } from "../writeback/look-ups";
-import { FINISH_MS, HEADERS_WAIT_MS, LEAVE_MS, LISTEN_BACKLOG } from "./bounds";
+import { FINISH_MS, HEADERS_WAIT_MS, LEAVE_MS } from "./bounds";
 import type { Crowds } from "./crowds";
-
-export class ServerStartError extends ServiceError {
-  readonly code = "SERVER_START_FAILED";
-}
-
-/** @param variable the variable of the configuration that names the port. @throws ServerStartError with what to do */
-export async function listen(fastify: FastifyInstance, host: string, port: number, variable: string): Promise<string> {
-  try {
-    return await fastify.listen({ host, port, backlog: LISTEN_BACKLOG });
-  } catch (cause) {
-    if (codeOf(cause) === "EADDRINUSE") {
-      const advice = `Stop what uses it, or set ${variable} to another.`;
-      throw new ServerStartError(`Port ${port} on ${host} is in use. ${advice}`, { cause });
-    }
-    const why = `${messageOf(cause)}. HOST must be an address of this machine, ${variable} a port that this user may take`;
-    throw new ServerStartError(`The server cannot listen on ${host}:${port}: ${why}.`, { cause });
-  }
-}
+import { listen } from "./pages";
 
 /**
  * Ends a server without failing a request: it is no longer ready, each answer ends its connection, and only then the
@@ -41,11 +23,14 @@ export async function listen(fastify: FastifyInstance, host: string, port: numbe
  */
 export class Draining {
   #begun = false;
+  /** Connections that Node has taken from the system. */
+  #taken = 0;
   /** With the bytes that each had sent when its last answer was out. */
   readonly #sockets = new Map<Socket, number>();
 
   constructor(private readonly fastify: FastifyInstance) {
     fastify.server.on("connection", (socket) => {
+      this.#taken += 1;
       this.#sockets.set(socket, 0);
       socket.once("close", () => this.#sockets.delete(socket));
     });
@@ -75,14 +60,26 @@ export class Draining {
     };
     look();
     await sleep(LEAVE_MS);
-    // Node ends also those whose answer is still on its way out, and gives half a header no time limit any more.
-    this.fastify.server.closeIdleConnections = look;
+    look();
+    // Fastify and then Node end also those whose answer is on its way out; to look twice at once would cut who has just connected.
+    const cutNone = () => {};
+    this.fastify.server.closeIdleConnections = cutNone;
     // When what has come is read.
     const looks = setInterval(() => setImmediate(look), SECOND_MS);
     const cut = setTimeout(() => this.fastify.server.closeAllConnections(), FINISH_MS);
-    await nextTurn();
-    await Promise.all([this.fastify.close(), besides()]);
-    for (const timer of [looks, cut]) clearTimeout(timer);
+    try {
+      await this.#takeAll();
+      const ended = new Promise((resolve) => this.fastify.server.close(resolve));
+      await Promise.all([ended, this.fastify.close(), besides()]);
+    } finally {
+      for (const timer of [looks, cut]) clearTimeout(timer);
+    }
+  }
+
+  /** Node takes one a turn. Who still waits to be taken as the listening ends is reset, with the request that it has sent. */
+  async #takeAll(): Promise<void> {
+    const until = performance.now() + LEAVE_MS;
+    for (let before = -1; before !== this.#taken && performance.now() < until; await nextTurn()) before = this.#taken;
   }
 }
 

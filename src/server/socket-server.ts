@@ -55,10 +55,8 @@ interface Extra {
 }
 
 /** Who hears: what answers may depend on, and whose those are that are for one user alone. */
-interface Audience {
-  viewer: Viewer;
-  userId: string;
-}
+type Audience = { viewer: Viewer; userId: string };
+type Subscriber = Audience & { socket: BoundedSocket; id: string };
 
 type Protocol = Server<Extra>;
 type SocketContext = Context<Record<string, unknown>, Extra>;
@@ -183,19 +181,21 @@ function options(parts: SocketServerParts) {
     },
     jsonMessageReviver: readMessage,
     onDisconnect: ({ extra }: SocketContext) => clearTimeout(extra.tokenEnds),
-    onSubscribe: ({ extra, subscriptions }: SocketContext, _id: string, payload: SubscribePayload) => {
+    onSubscribe: ({ extra, subscriptions }: SocketContext, id: string, payload: SubscribePayload) => {
       const checked = checks.check(take(payload), Object.keys(subscriptions).length);
-      return "document" in checked ? { ...checked, contextValue: extra.audience } : checked;
+      const contextValue = { ...extra.audience, socket: extra.socket, id };
+      return "document" in checked ? { ...checked, contextValue } : checked;
     },
-    subscribe: (args: ExecutionArgs) => {
-      const { viewer, userId } = args.contextValue as Audience;
-      return shared.subscribe(viewer, args, userId);
+    subscribe: async ({ contextValue, ...args }: ExecutionArgs) => {
+      const { viewer, userId, socket, id } = contextValue as Subscriber;
+      const answers = await shared.subscribe(viewer, args, userId);
+      return "next" in answers ? socket.sending(id, answers) : answers;
     },
     onError: (_context: SocketContext, _id: string, _payload: unknown, errors: readonly GraphQLError[]) =>
       errors.map((error) => mask(error)),
     // Masked already.
-    onNext: (context: SocketContext, _id: string, _payload: unknown, _args: unknown, result: ExecutionResult) =>
-      context.extra.socket.standInFor(result),
+    onNext: (_context: SocketContext, _id: string, _payload: unknown, _args: unknown, result: ExecutionResult) =>
+      result,
   };
 }
 

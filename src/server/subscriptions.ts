@@ -21,8 +21,8 @@ import { MAX_EVENT_COST, MAX_EVENT_TOKENS, refusalOfSize } from "./limits";
 /** Subscriptions of one socket; the page needs two. */
 const MAX_SUBSCRIPTIONS = 20;
 
-/** Characters of a subscription's id; clients take a UUID. */
-const MAX_ID_LENGTH = 100;
+/** Of a subscription's id; clients take a UUID. The library names it in the reason of a close, which has 123 bytes at most. */
+const MAX_ID_BYTES = 90;
 
 const ALL_SKIPPED = "The subscription's field is skipped by @skip or @include: do not subscribe, or do not skip it.";
 const SUBSCRIPTIONS_ONLY = "This socket serves subscriptions. Send queries and mutations by POST to /graphql.";
@@ -72,7 +72,7 @@ export function readMessage(key: string, value: unknown): unknown {
   if (type === "next" || type === "error") throw new Error("a client sent what only a server sends");
   if ((type === "ping" || type === "pong") && "payload" in value) throw new Error("a ping or pong has no payload here");
   const id = "id" in value ? value.id : undefined;
-  if (typeof id === "string" && id.length > MAX_ID_LENGTH) throw new Error("an id of that length would be kept");
+  if (typeof id === "string" && Buffer.byteLength(id) > MAX_ID_BYTES) throw new Error("an id is too long to be kept");
   return { type, ...("id" in value && { id }), ...("payload" in value && { payload: value.payload }) };
 }
 
@@ -94,31 +94,29 @@ export function takeToken(parameters: Record<string, unknown> = {}): string {
 export const MAX_DIFFERENT = 100;
 
 /** An answer that many are sent: written once, as it stands at the end of each of their messages. */
-export class SharedAnswer implements ExecutionResult {
-  readonly #result: ExecutionResult;
-  readonly #text: Buffer;
+export class SharedAnswer {
+  readonly errors: ExecutionResult["errors"];
+  readonly text: Buffer;
 
   constructor(result: ExecutionResult) {
-    this.#result = result;
-    this.#text = Buffer.from(`${JSON.stringify(result)}}`);
+    this.errors = result.errors;
+    this.text = Buffer.from(`${JSON.stringify(result)}}`);
   }
+}
 
-  // No properties of its own: the library copies those for each who is sent it, which takes longer than to write them.
-  get data(): ExecutionResult["data"] {
-    return this.#result.data;
-  }
-
-  get errors(): ExecutionResult["errors"] {
-    return this.#result.errors;
-  }
-
-  get text(): Buffer {
-    return this.#text;
-  }
-
-  toJSON(): ExecutionResult {
-    return this.#result;
-  }
+const FINAL_TEXT = 0x81;
+/** A message as one frame, which a server does not mask (RFC 6455, 5.2). */
+export function textFrame(text: string, end: Uint8Array): Buffer {
+  const [begin, rest] = [Buffer.byteLength(text), end.length];
+  const length = begin + rest;
+  const [announced, more] = length < 126 ? [length, 0] : length < 65_536 ? [126, 2] : [127, 8];
+  const frame = Buffer.allocUnsafe(2 + more + length);
+  frame.set([FINAL_TEXT, announced]);
+  if (more === 2) frame.writeUInt16BE(length, 2);
+  if (more === 8) frame.writeBigUInt64BE(BigInt(length), 2);
+  frame.write(text, 2 + more);
+  frame.set(end, 2 + more + begin);
+  return frame;
 }
 
 /** The answers of one subscription, for each user who shares it. */
@@ -143,7 +141,7 @@ export class SharedSubscriptions {
     viewer: Viewer,
     args: ExecutionArgs,
     userId: string,
-  ): Promise<AsyncIterableIterator<ExecutionResult> | ExecutionResult> {
+  ): Promise<AsyncIterableIterator<SharedAnswer> | ExecutionResult> {
     const key = groupKey(viewer, args);
     const groups = this.#tenants.get(viewer.tenantId);
     const known = groups?.get(key);
@@ -183,16 +181,18 @@ export class SharedSubscriptions {
     try {
       const rootValue = await read();
       if (rootValue === null) return null;
-      return this.#masked(await execute({ ...args, rootValue, contextValue: this.contextOf(viewer) }));
+      return new SharedAnswer(
+        this.#masked(await execute({ ...args, rootValue, contextValue: this.contextOf(viewer) })),
+      );
     } catch (error) {
       return new SharedAnswer({ errors: [this.#mask(error)] });
     }
   }
 
   /** Masked once, so that one failure is one line of the log and one id for everybody. */
-  #masked(result: ExecutionResult): SharedAnswer {
+  #masked(result: ExecutionResult): ExecutionResult {
     const errors = result.errors?.map((error) => this.#mask(error));
-    return new SharedAnswer({ ...result, ...(errors && { errors }) });
+    return { ...result, ...(errors && { errors }) };
   }
 
   /** As plain data, which is all that is sent of an error; an execution's answer has the class. */

@@ -12,6 +12,7 @@ import {
   USER_MESSAGES_A_MINUTE,
   WAITING_OF_ADDRESS,
 } from "../../src/server/bounds";
+import { MAX_DIFFERENT } from "../../src/server/subscriptions";
 import { type ActorClaims, tokenFor } from "../support/actors";
 import { CONTINUED, frame, message, PING, PONG, RawPeer, TEXT, times, upgrade } from "../support/frames";
 import type { Service } from "../support/service";
@@ -172,6 +173,39 @@ test("the sockets of a user have an end, with words, and other users have theirs
   expect(await isServed(service.url, { sub: "modest" })).toBe(true);
   sockets[0]?.end();
   await until("there is room again", async () => !(await known({ sub: "greedy" })).isClosed);
+});
+
+/** One subscription of many, each of another document. */
+const begins = (index: number) =>
+  message({
+    id: "x",
+    type: "subscribe",
+    payload: { query: `subscription { s${index}: connectionStatusChanged { state } }` },
+  });
+const ends = message({ id: "x", type: "complete" });
+
+// Seen red: what the library did not know any more was told for ever, and soon the organization could open no other; an id
+// so long that the close could not name it.
+test("a subscription whose id comes again before it is begun closes its socket, and is told no longer", async () => {
+  const as = { tenant: "again", role: "owner" } as const;
+  for (let index = 0; index < MAX_DIFFERENT; index += 1) {
+    const peer = await known(as);
+    peer.socket.write(Buffer.concat([begins(index), ends, begins(index)]));
+    await peer.told("Two subscriptions with one id");
+    expect(peer.closeCode).toBe(4409);
+    peer.end();
+  }
+  const longest = await known(as);
+  const begun = message({ id: "ü".repeat(45), type: "subscribe", payload: { query: QUERY } });
+  longest.socket.write(Buffer.concat([begun, begun]));
+  await longest.told("already exists");
+  expect(longest.closeCode).toBe(4409);
+  await until("others have room", async () => {
+    const { results, end } = await subscribe<{ state?: string }>(service.url, QUERY, { as });
+    await until("it is answered", async () => results.length > 0);
+    await end();
+    return !JSON.stringify(results).includes("TOO_MANY");
+  });
 });
 
 /** The first to come; and as many more than the limit come later. */

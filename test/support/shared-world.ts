@@ -3,7 +3,7 @@ import { buildSchema, type ExecutionArgs, type ExecutionResult, GraphQLError, pa
 import { type Actor, type Viewer, viewerOf } from "../../src/auth/actor";
 import { mayManageConnection } from "../../src/auth/policies";
 import { StateStream } from "../../src/platform/streams";
-import { SharedSubscriptions } from "../../src/server/subscriptions";
+import { type SharedAnswer, SharedSubscriptions } from "../../src/server/subscriptions";
 
 const schema = buildSchema(`
   type Query { unused: Int }
@@ -95,13 +95,16 @@ export const argsOf = ({ query = ALL, operationName, variables }: Asked = {}): E
   variableValues: variables,
 });
 
-export type Reader = AsyncIterableIterator<ExecutionResult>;
+export type Reader = AsyncIterableIterator<SharedAnswer>;
 export async function join(world: World, known: Partial<Actor> = {}, asked: Asked = {}): Promise<Reader> {
   const joined = await world.subscriptions.subscribe(viewerOf(person(known)), argsOf(asked), person(known).userId);
   if (!(Symbol.asyncIterator in joined)) throw new Error(`refused: ${JSON.stringify(joined)}`);
   return joined;
 }
-export const next = async (reader: Reader) => (await reader.next()).value as ExecutionResult;
+/** As it stands in a message, whose end its text is; nothing where it has ended. */
+export const told = ({ value }: IteratorResult<SharedAnswer>) =>
+  (value && JSON.parse(String(value.text).slice(0, -1))) as ExecutionResult;
+export const next = async (reader: Reader) => told(await reader.next());
 export const seen = async (reader: Reader, field = "seen") =>
   (await next(reader)).data?.[field] as Record<string, unknown> | undefined;
 export const leave = (...readers: Reader[]) => Promise.all(readers.map((reader) => reader.return?.()));

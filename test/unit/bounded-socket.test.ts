@@ -2,8 +2,9 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setImmediate as turn } from "node:timers/promises";
-import { GraphQLError } from "graphql";
+import { type ExecutionResult, GraphQLError } from "graphql";
 import { WebSocket, WebSocketServer } from "ws";
+import { StateStream } from "../../src/platform/streams";
 import { Allowance, BoundedSocket } from "../../src/server/bounded-socket";
 import { type EndReason, MAX_UNREAD_BYTES } from "../../src/server/bounds";
 import { SharedAnswer } from "../../src/server/subscriptions";
@@ -118,34 +119,76 @@ test("messages of all lengths come as they were sent, one for one and in their o
 /** As the protocol's library does it. */
 const message = (id: string, payload: object) => JSON.stringify({ id, type: "next", payload });
 
-// Planted and seen red: the text stays for the message after; a length in characters; the stand-in is left in.
-test("an answer that many share comes as if it had been written for each, and for no message besides its own", async () => {
-  const [one, other] = [await read(), await read()];
-  const came: string[][] = [[], []];
-  for (const [index, { client }] of [one, other].entries())
-    client.on("message", (data) => came[index]?.push(String(data)));
-  const sent: string[] = [];
-  for (const length of [1, 60, 126, 65_500, 300_000]) {
-    const result = { data: { name: `0}"ü${"x".repeat(length)}` } };
-    const answer = new SharedAnswer(result);
-    const plain = message('"0}', { data: 0 });
-    for (const { socket } of [one, other]) {
-      await socket.deliver(message(`ü-${length}`, socket.standInFor(answer)));
-      await socket.deliver(plain);
-    }
-    sent.push(message(`ü-${length}`, result), plain);
-  }
-  // What is not delivered, as to a socket that closes, goes with no other message.
-  const refused = new SharedAnswer({ errors: [new GraphQLError("no")], data: null });
-  for (const { socket, client } of [one, other]) {
-    await socket.deliver(message("1", socket.standInFor(refused)));
-    await socket.deliver(message("2", socket.standInFor({ data: null })));
+/** One answer after the other, each when it is asked for. */
+async function* answersOf(results: readonly ExecutionResult[]): AsyncGenerator<SharedAnswer> {
+  for (const result of results) yield new SharedAnswer(result);
+}
+
+// Planted and seen red: a length in characters; the id not written as JSON; no answer after the first.
+test("an answer that many share comes as if it had been written for each, under each one's id", async () => {
+  const results: ExecutionResult[] = [1, 60, 126, 65_500, 300_000].map((length) => ({
+    data: { name: `0}"ü${"x".repeat(length)}` },
+  }));
+  results.push({ errors: [new GraphQLError("no")], data: null });
+  for (const id of ["ü", `"\\'}`]) {
+    const { socket, client } = await read();
+    const came: string[] = [];
+    client.on("message", (data) => came.push(String(data)));
+    const sending = socket.sending(id, answersOf(results));
+    expect(await sending.next()).toEqual({ done: true, value: undefined });
     socket.close(4403, "Forbidden");
     await once(client, "close");
-    await socket.deliver(message("3", socket.standInFor(refused)));
+    // To a socket that is closed none is sent, and it ends likewise.
+    expect((await socket.sending(id, answersOf(results)).next()).done).toBe(true);
+    expect(came).toEqual(results.map((result) => message(id, result)));
   }
-  sent.push(message("1", { errors: [{ message: "no" }], data: null }), message("2", { data: null }));
-  expect(came).toEqual([sent, sent]);
+});
+
+// Planted and seen red: they were not told, and what was asked for waited on.
+test("whoever ends what is sent ends its answers", async () => {
+  const { socket, client } = await read();
+  let isHeard = true;
+  const answers = new StateStream<SharedAnswer>(
+    () => () => {
+      isHeard = false;
+    },
+    async () => new SharedAnswer({ data: null }),
+  )[Symbol.asyncIterator]();
+  const sending = socket.sending("1", answers);
+  const ends = sending.next();
+  await once(client, "message");
+  expect(await sending.return?.()).toEqual(await ends);
+  expect(isHeard).toBe(false);
+  socket.terminate();
+});
+
+// Planted and seen red: the first held its id until it was read, and was sent then under the second's.
+test("an id may come again once it is ended, whatever its first waits for, and not before", async () => {
+  const { socket, client } = await read();
+  const came: string[] = [];
+  client.on("message", (data) => came.push(String(data)));
+  let answer = (_one: SharedAnswer) => {};
+  const slow = () =>
+    new Promise<SharedAnswer>((resolve) => {
+      answer = resolve;
+    });
+  const first = socket.sending("1", new StateStream(() => () => undefined, slow)[Symbol.asyncIterator]());
+  const over = first.next();
+  await first.return?.();
+  await over;
+  await turn();
+  const again = { data: { is: "again" } };
+  const second = new StateStream(
+    () => () => undefined,
+    async () => new SharedAnswer(again),
+  );
+  void socket.sending("1", second[Symbol.asyncIterator]()).next();
+  answer(new SharedAnswer({ data: { is: "late" } }));
+  await once(client, "message");
+  await turn();
+  expect(came).toEqual([message("1", again)]);
+  expect((await socket.sending("1", answersOf([again])).next()).done).toBe(true);
+  expect((await once(client, "close"))[0]).toBe(4409);
 });
 
 test("what waits to be delivered to a socket that was cut is at its end too", async () => {
