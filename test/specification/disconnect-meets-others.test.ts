@@ -4,6 +4,7 @@ import { NoteWrites } from "../../src/writeback/notes";
 import { rowsOfCopy } from "../support/dump";
 import { askedNote, posts, seller } from "../support/notes";
 import { completeConsent, connect, dataOf, recordMeeting, startConsent, syncEnds, until } from "../support/stories";
+import { loseAuthorization } from "../support/tokens";
 import { useService } from "../support/world";
 import { startWriteback } from "../support/writeback";
 
@@ -92,10 +93,13 @@ test("a note that waits for a socket waits on while the database does not say wh
   dataOf(await service.ask(DISCONNECT));
 });
 
-// Seen red: it was sent, up to a minute after the disconnect, as soon as a socket was free.
-test("a note that waits for a socket while someone disconnects is never sent, and says so", async () => {
+// Seen red: it was sent, up to a minute after the disconnect, as soon as a socket was free. Planted and seen red: after the authorization's end.
+test.each([
+  ["someone disconnects", () => service.ask(DISCONNECT).then(dataOf)],
+  ["the authorization ends", () => loseAuthorization(database, "acme")],
+])("a note that waits for a socket while %s is never sent, and says so", async (_what, end) => {
   const { writing, letGo, inHand } = await waitingNote();
-  dataOf(await service.ask(DISCONNECT));
+  await end();
   const late = setTimeout(letGo, 5_000);
   expect(await writing).toMatchObject({ value: { state: "FAILED", errorCode: "NEEDS_REAUTHORIZATION" } });
   clearTimeout(late);

@@ -106,9 +106,14 @@ test.each([
   ["an admin whose plan has ended", { role: "admin", plan: "" }],
   ["another admin than the one who connected", { sub: "ben" }],
 ])("%s may disconnect: state, credential and bound account are gone at once", async (_who, claims) => {
-  const { as } = await connected();
+  const { as, tenantId } = await connected();
+  const planned = () =>
+    database.query("SELECT 1 FROM connection WHERE tenant_id = $1 AND next_sync_at IS NOT NULL", [tenantId]);
+  expect(await planned()).toHaveLength(1);
   const answer = await disconnect({ ...as, ...claims });
   expect(answer.connection).toEqual(NOTHING);
+  // Planted and seen red: whoever connected next was told when the one before would have been read.
+  expect(await planned()).toEqual([]);
   expect(answer.remainsInCrm).toMatch(/installed apps/);
   expect(await credentialsOf(as)).toEqual([]);
 });

@@ -1,4 +1,4 @@
-import { connectedCopyId } from "../../src/connections/connection";
+import { connectedCopyId, lockConnection } from "../../src/connections/connection";
 import { holdCopyToJudge } from "../../src/connections/copies";
 import { KeepOut } from "../../src/connections/keep-out";
 import { erasePerson, eraseTenant } from "../../src/operator/erasure";
@@ -97,9 +97,13 @@ test("the erasure of one who attends leaves a deal in doubt that was others'", a
   }
 });
 
-// Planted and seen red: a page in hand had not heard of it, and would have brought the person's second record.
-test("who is kept out is so behind the page that is being stored", async () => {
-  const as = { tenant: "page-in-hand" };
+// Planted and seen red: a page in hand had not heard of it, and would have brought the person's second record; a connect under way
+// neither, and what was looked for behind it did not see that the person had authorized.
+test.each<[string, typeof holdCopyToJudge]>([
+  ["page that is being stored", holdCopyToJudge],
+  ["connect that is being stored", (scope) => lockConnection(scope).then(() => true)],
+])("who is kept out is so behind the %s", async (what, hold) => {
+  const as = { tenant: `behind the ${what}` };
   await connect(service, simulator, as);
   await syncEnds(service, as);
   const scope = database.scope(await database.tenantId(as.tenant));
@@ -108,7 +112,7 @@ test("who is kept out is so behind the page that is being stored", async () => {
   const ended: string[] = [];
   let adding: Promise<unknown> = Promise.resolve();
   await scope.transaction(async (page) => {
-    expect(await holdCopyToJudge(page, copyId)).toBe(true);
+    expect(await hold(page, copyId)).toBe(true);
     const unwanted = { mailboxes: new Set(["ada@elsewhere.example"]), records: [] };
     adding = scope.transaction((other) => keepOut.add(other, unwanted, new Date())).then(() => ended.push("kept out"));
     await until("it waits", async () => ended.length > 0 || (await database.lockWaits()).length > 0);

@@ -108,6 +108,13 @@ test("a record of an earlier copy is nobody's of the present one, who may have i
   await copy.transaction((scope) => keepOut.add(scope, { mailboxes: new Set([HER_OTHER]), records }, NOW));
   expect(await subjectsOf(8, 9)).toEqual([ERASED, "Call"]);
   await keepOut.letIn(copy, HER_OTHER);
+  // Planted and seen red: with the number went the texts of who has it now, and what was known of who had it.
+  const earlier = { ...copy, copyId: copy.copyId + 1 };
+  await kept.persons(earlier, [person(10, HIS)]);
+  expect(await subjectsOf(10)).toEqual(["Call"]);
+  await persons(person(10, "else@quellwerk.example"));
+  const [activity] = await kept.activities(earlier, activityRecord.array().parse([named(10)]));
+  expect(activity?.subject).toBe(ERASED);
 });
 
 test("who was kept out by several commands is let in by any of the addresses, and nobody else is", async () => {

@@ -371,9 +371,14 @@ test("while nobody is authorized a lost answer stays UNKNOWN and says so; the sa
   failPosts({ kind: "lostAfter" });
   const write = await writeNote(service, { meetingId });
   simulator.control.revoke(ownerId);
-  for (const ms of [10_000, 300_000, 3_600_000]) await pass(ms);
+  await pass(10_000);
+  const looks = () => database.query("SELECT look_ups FROM note_write WHERE reference = $1", [write.reference]);
+  const made = await looks();
+  for (const ms of [300_000, 3_600_000]) await pass(ms);
   expect(await stateOf(write.id)).toMatchObject({ state: "UNKNOWN" });
   expect((await stateOf(write.id)).error?.message).toContain("needs re-authorization");
+  // Planted and seen red: looks that nobody could make counted, and the first one afterwards came hours later.
+  expect(await looks()).toEqual(made);
 
   await service.ask("mutation { disconnect { __typename } }");
   simulator.log.clear();

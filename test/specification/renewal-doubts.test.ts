@@ -1,4 +1,4 @@
-import { noteTrouble } from "../../src/connections/connection";
+import { endTrouble, noteTrouble } from "../../src/connections/connection";
 import { CrmStoppedError } from "../../src/crm/errors";
 import { OAuthError } from "../../src/crm/oauth";
 import {
@@ -97,12 +97,15 @@ test("an authorization ends behind the page that is being written", async () => 
 // As of a run whose page was refused for want of tokens while another call was refused the grant.
 test("trouble that comes after the authorization has ended is none of it, nor is that of an earlier copy", async () => {
   const acme = await on.connected();
+  const tenant = on.access.database.tenant(acme.tenantId);
   const note = (copyId: number) =>
-    on.access.database
-      .tenant(acme.tenantId)
-      .transaction((scope) => noteTrouble(scope, copyId, { code: "RATE_LIMITED", message: "Later." }, on.clock()));
+    tenant.transaction((scope) => noteTrouble(scope, copyId, { code: "RATE_LIMITED", message: "Later." }, on.clock()));
   await note(acme.copyId - 1);
   expect(await on.shown(acme)).toEqual(WORKS);
+  await note(acme.copyId);
+  // Planted and seen red: what an earlier copy's last run had done without was over.
+  await tenant.transaction((scope) => endTrouble(scope, acme.copyId - 1));
+  expect(await on.shown(acme)).toMatchObject({ trouble: { code: "RATE_LIMITED" } });
   await loseAuthorization(on, acme);
   await note(acme.copyId);
   expect(await on.shown(acme)).toEqual(REVOKED);

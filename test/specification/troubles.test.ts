@@ -87,6 +87,10 @@ test("a token that the CRM knows is renewed once in a run, however many addresse
   expect(grants).toEqual(["authorization_code", "refresh_token"]);
   expect(simulator.log.of("GET", "/api/v2/deals")).toHaveLength(1);
   end();
+  // Planted and seen red: it was said of what was no longer connected, and of what was connected next.
+  const shown = "mutation { disconnect { ... on DisconnectSuccess { connection { state trouble { code } } } } }";
+  const gone = { disconnect: { connection: { state: "NOT_CONNECTED", trouble: null } } };
+  expect(dataOf(await service.ask(shown, {}, as))).toEqual(gone);
 });
 
 // Seen red: a run under way said why it had failed, and so did one that a disconnect then cancelled.
