@@ -27,13 +27,16 @@ import { failed, say } from "./print";
  * PostgreSQL answered to a statement once is its answer from then on, so that what is left is the GraphQL layer.
  */
 
-/** Each read of a tenant is asked for once; what comes again is answered from memory. */
+/** Each read of a tenant is asked for once; what comes again is answered from memory, and costs next to nothing to find there. */
 function remembering(database: Database): Database {
-  const known = new Map<string, Promise<object[]>>();
-  const remembered = <T>(key: unknown, ask: () => Promise<T[]>): Promise<T[]> => {
-    const name = JSON.stringify(key);
-    const answer = known.get(name) ?? (ask() as Promise<object[]>);
-    known.set(name, answer);
+  const known = new Map<string, Map<string, Promise<object[]>>>();
+  const remembered = <T>(sql: string, of: readonly unknown[], ask: () => Promise<T[]>): Promise<T[]> => {
+    // A statement's text is long, and is not written into a key each time.
+    const answers = known.get(sql) ?? new Map<string, Promise<object[]>>();
+    if (answers.size === 0) known.set(sql, answers);
+    const name = JSON.stringify(of);
+    const answer = answers.get(name) ?? (ask() as Promise<object[]>);
+    answers.set(name, answer);
     return answer as Promise<T[]>;
   };
   const tenant: Database["tenant"] = (tenantId, signal) => {
@@ -42,7 +45,7 @@ function remembering(database: Database): Database {
       ...scope,
       rows: <T>(sql: string, parameters: readonly unknown[] = [], shape?: Shape<T>) => {
         const ask = () => (shape ? scope.rows(sql, parameters, shape) : scope.rows(sql, parameters));
-        return remembered([tenantId, sql, parameters], ask as () => Promise<T[]>);
+        return remembered(sql, [tenantId, parameters], ask as () => Promise<T[]>);
       },
       entities: <T extends ObjectLiteral, Extra>(
         entity: ObjectType<T>,
@@ -50,7 +53,7 @@ function remembering(database: Database): Database {
         parameters: readonly unknown[],
         extra?: Shape<Extra>,
       ) =>
-        remembered([tenantId, entity.toString(), sql, parameters], () =>
+        remembered(sql, [tenantId, entity.name, parameters], () =>
           extra ? scope.entities(entity, sql, parameters, extra) : scope.entities<T & Extra>(entity, sql, parameters),
         ),
     };
