@@ -77,7 +77,7 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
     return ended;
   };
   const start = async () => {
-    if (config.tracesEndpoint !== null) await ends.add(startTracing(config.tracesEndpoint, logger));
+    if (config.tracesEndpoint !== null) await ends.add(await startTracing(config.tracesEndpoint, logger));
     const { url, dataSource, close } = await openDatabase(config.databaseUrl, { entities, logger });
     await ends.add(close);
     await migrate(url, logger);
@@ -110,7 +110,7 @@ export function createApp(config: Config, logger: Logger, clock: Clock = systemC
     const keys = startPeriodic({ keys: () => callers.keepKeys() }, FETCH_EVERY_MS, logger, levelOf);
     await roles.add(async () => (await keys)());
     const api = await createApi(config, services, callers);
-    await roles.add(() => api.close());
+    await roles.add(() => api.close(config.drainMs));
     return api.listen(config.host, config.port);
   };
   return {

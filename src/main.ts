@@ -1,4 +1,3 @@
-import { createApp } from "./app";
 import { CrmStops } from "./connections/crm-stops";
 import { withDatabase } from "./database/database";
 import { heldUpOf, needsOperator } from "./database/errors";
@@ -69,10 +68,10 @@ class UnknownCommandError extends ServiceError {
 }
 
 /**
- * From the signal on; what is in hand is finished or called off before. A database that is silent answers no session's
+ * From when it listens no more; what is in hand is finished or called off before. A database that is silent answers no session's
  * end either, and whoever started the process would have to kill it.
  */
-const ENDS_WITHIN_MS = 70 * SECOND_MS;
+const ENDS_WITHIN_MS = 69 * SECOND_MS;
 /** npm hands a signal on that a terminal or an init has sent to the whole group: that is the same one. */
 const SAME_SIGNAL_MS = SECOND_MS;
 
@@ -83,6 +82,8 @@ async function serve(config: Config, logger: Logger): Promise<void> {
     const level = heldUpOf(error) ? "warn" : "error";
     logger[level]({ err: error }, "a rejection that nobody handled");
   });
+  // A command has no use for it, and begins in half the time without it.
+  const { createApp } = await import("./app.js");
   const app = createApp(config, logger);
   let stoppingSince: number | null = null;
   for (const signal of SIGNALS) {
@@ -93,7 +94,10 @@ async function serve(config: Config, logger: Logger): Promise<void> {
         return;
       }
       stoppingSince = performance.now();
-      setTimeout(() => fail(new LateEndError("It did not end in time and was ended.")), ENDS_WITHIN_MS).unref();
+      setTimeout(
+        () => fail(new LateEndError("It did not end in time and was ended.")),
+        config.drainMs + ENDS_WITHIN_MS,
+      ).unref();
       logger.info({ signal }, "stopping: requests and pages in hand are finished first; the signal again ends at once");
       app.stop().then(
         () => process.exit(0),

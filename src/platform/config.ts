@@ -62,6 +62,7 @@ const listOf = (isOne: (text: string) => boolean, error: string) =>
     .transform((text) => text.split(",").map((one) => one.trim()))
     .refine((list) => list.every(isOne), { error });
 
+const ms = (seconds: number) => seconds * SECOND_MS;
 const isRole = (name: string): name is Role => name === "api" || name === "worker";
 
 /** @returns whether it is an address or a network, such as 10.0.0.0/8; the network of all addresses is none */
@@ -95,6 +96,7 @@ const environment = z.object({
     "must list exact origins, https://host[:port] (http only on loopback) without a path, an end slash or *, for example https://app.example.com",
   ).default([]),
   METRICS_PORT: wholeNumber(9464, 1, 65_535).optional(),
+  DRAIN_SECONDS: wholeNumber(10, 0, 60).default(1),
   OTEL_EXPORTER_OTLP_ENDPOINT: z
     .url({ protocol: /^https?$/, error: "must be the base address of a collector, for example http://127.0.0.1:4318" })
     .transform((text) => text.replace(/\/+$/, ""))
@@ -175,6 +177,7 @@ export function readConfig(env: NodeJS.ProcessEnv = environmentOfProcess()) {
     introspection: value.INTROSPECTION ? value.INTROSPECTION === "on" : !production,
     host: value.HOST,
     port: value.PORT,
+    drainMs: ms(value.DRAIN_SECONDS),
     /** Addresses and networks of proxies whose word on a client's address is believed. */
     trustedProxies: value.TRUSTED_PROXIES,
     /** Origins of front ends of the customer's own, beside that of the redirect address. */
@@ -200,10 +203,7 @@ export function readConfig(env: NodeJS.ProcessEnv = environmentOfProcess()) {
     },
     encryptionKeys: value.ENCRYPTION_KEYS,
     /** 0: only by request. */
-    sync: {
-      intervalMs: value.SYNC_INTERVAL_SECONDS * SECOND_MS,
-      reconcileIntervalMs: value.RECONCILE_INTERVAL_SECONDS * SECOND_MS,
-    },
+    sync: { intervalMs: ms(value.SYNC_INTERVAL_SECONDS), reconcileIntervalMs: ms(value.RECONCILE_INTERVAL_SECONDS) },
     /** The part of a company's tokens of a day that syncs may spend: 0 to 1. */
     budgetShare: value.CRM_BUDGET_SHARE,
     /** The base address of an OpenTelemetry collector; null: nothing is traced. */

@@ -67,8 +67,6 @@ export const STILL_MS = 5 * MINUTE_MS;
 /** A connection without a request outlasts those of proxies, ten minutes at most: one that ends as they send on it has failed that request. */
 export const IDLE_MS = 11 * MINUTE_MS;
 
-/** How long a server that ends asks clients to take a new connection elsewhere, before the listening ends. */
-export const LEAVE_MS = SECOND_MS;
 /** A request still at work so long after is cut off: a mutation's calls to the CRM have their own 30 seconds. */
 export const FINISH_MS = MINUTE_MS;
 

@@ -55,7 +55,7 @@ export interface HttpServerParts extends FrontParts {
 
 export interface HttpServer {
   listen(host: string, port: number): Promise<string>;
-  close(): Promise<void>;
+  close(leaveMs: number): Promise<void>;
 }
 
 /** GraphQL at `/graphql` (POST with JSON, and WebSocket), `/healthz` for "the process lives" and `/readyz` for "it can serve". */
@@ -86,7 +86,7 @@ export async function createHttpServer(parts: HttpServerParts): Promise<HttpServ
   fastify.addHook("onSend", async ({ raw }) => hearOut(raw));
   const closeSockets = addSocketServer(fastify.server, crowds, parts);
   const begin = (host: string, port: number) => listen(fastify, host, port, "PORT");
-  return { listen: begin, close: () => draining.finish(closeSockets, crowds) };
+  return { listen: begin, close: (leaveMs) => draining.finish(leaveMs, closeSockets, crowds) };
 }
 
 /** Preflights are answered here alone: nothing else is for other origins. */

@@ -12,7 +12,7 @@ import type { Metrics } from "../platform/metrics";
 import { readQueueState } from "../sync/run-history";
 import { readFreshnessOfAll } from "../sync/schedule-rows";
 import { countUnsettled } from "../writeback/look-ups";
-import { FINISH_MS, HEADERS_WAIT_MS, LEAVE_MS } from "./bounds";
+import { FINISH_MS, HEADERS_WAIT_MS } from "./bounds";
 import type { Crowds } from "./crowds";
 import { listen } from "./pages";
 
@@ -46,10 +46,13 @@ export class Draining {
     return this.#begun;
   }
 
-  /** @param besides ends what else holds connections, while requests are waited for */
-  async finish(besides: () => Promise<void>, crowds: Crowds): Promise<void> {
+  /**
+   * @param leaveMs how long clients are asked to take a new connection elsewhere, before the listening ends
+   * @param besides ends what else holds connections, while requests are waited for
+   */
+  async finish(leaveMs: number, besides: () => Promise<void>, crowds: Crowds): Promise<void> {
     this.#begun = true;
-    const headersBy = performance.now() + LEAVE_MS + HEADERS_WAIT_MS;
+    const headersBy = performance.now() + leaveMs + HEADERS_WAIT_MS;
     let seen = new Map<Socket, number>();
     // What was free at the look before as well: on one whose answer has just ended the next request may be on its way.
     const look = () => {
@@ -59,7 +62,7 @@ export class Draining {
       seen = new Map(free.map(([socket]) => [socket, socket.bytesRead]));
     };
     look();
-    await sleep(LEAVE_MS);
+    await sleep(leaveMs);
     look();
     // Fastify and then Node end also those whose answer is on its way out; to look twice at once would cut who has just connected.
     const cutNone = () => {};
@@ -78,7 +81,7 @@ export class Draining {
 
   /** Node takes one a turn. Who still waits to be taken as the listening ends is reset, with the request that it has sent. */
   async #takeAll(): Promise<void> {
-    const until = performance.now() + LEAVE_MS;
+    const until = performance.now() + SECOND_MS;
     for (let before = -1; before !== this.#taken && performance.now() < until; await nextTurn()) before = this.#taken;
   }
 }

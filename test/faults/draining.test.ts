@@ -3,7 +3,7 @@ import { connect as openSocket } from "node:net";
 import { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";
 import Fastify from "fastify";
-import { LEAVE_MS } from "../../src/server/bounds";
+import { SECOND_MS } from "../../src/platform/clock";
 import { ClientAddresses, Crowds } from "../../src/server/crowds";
 import { Draining } from "../../src/server/serving";
 import { RawPeer } from "../support/frames";
@@ -16,7 +16,7 @@ function drained() {
   const draining = new Draining(fastify);
   const crowds = new Crowds(new ClientAddresses([]), () => undefined);
   crowds.watch(fastify);
-  return { fastify, finish: () => draining.finish(async () => undefined, crowds) };
+  return { fastify, finish: () => draining.finish(SECOND_MS, async () => undefined, crowds) };
 }
 
 // Seen red: of 9 MB came 4, which the system had taken.
@@ -77,7 +77,7 @@ test("who connects at the last moment before the listening ends is answered", as
   fastify.get("/", async () => "done");
   const url = await fastify.listen({ port: 0 });
   const answers = Array.from({ length: 25 }, async (_, index) => {
-    await sleep(LEAVE_MS - 60 + 2 * index);
+    await sleep(SECOND_MS - 60 + 2 * index);
     const peer = new RawPeer(url);
     await peer.opened;
     await sleep(100);

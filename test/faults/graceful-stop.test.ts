@@ -9,7 +9,6 @@ import { MINUTE_MS } from "../../src/platform/clock";
 import { tokenFor } from "../support/actors";
 import { RawPeer } from "../support/frames";
 import { startProgram } from "../support/processes";
-import { environmentFor } from "../support/service";
 import { connect, noJobIsDue, recordMeeting, syncEnds, until } from "../support/stories";
 import { useCrm } from "../support/world";
 
@@ -22,6 +21,8 @@ const CLIENTS = 12;
 const LOAD_MS = 400;
 
 const { world, simulator, database } = useCrm({ deals: 10 });
+/** As in production clients are listened to for a second when it is told to stop. */
+const environment = () => ({ ...world.environment, LOG_LEVEL: "info", DRAIN_SECONDS: "1" });
 
 interface Load {
   answered: number;
@@ -60,9 +61,8 @@ function sendAlways(url: string, token: string): Load {
 
 test(`${STOPS} times SIGTERM under load: no request fails, sockets learn that the server goes, the process ends with 0`, async () => {
   const token = await tokenFor();
-  const environment = { ...environmentFor(simulator), DATABASE_URL: database.url.reveal(), LOG_LEVEL: "info" };
   for (let stop = 1; stop <= STOPS; stop += 1) {
-    const program = startProgram("src/main.js", environment);
+    const program = startProgram("src/main.js", environment());
     const [, url = ""] = await program.says(/"address":"([^"]+)"/);
     const socket = new WebSocket(`${url.replace("http", "ws")}/graphql`, "graphql-transport-ws");
     const closed = new Promise<number>((resolve) => socket.on("close", resolve));
@@ -80,8 +80,7 @@ test(`${STOPS} times SIGTERM under load: no request fails, sockets learn that th
 });
 
 test("while it stops, it is not ready, so that no balancer sends it more", async () => {
-  const environment = { ...environmentFor(simulator), DATABASE_URL: database.url.reveal(), LOG_LEVEL: "info" };
-  const program = startProgram("src/main.js", { ...environment, ROLES: "api" });
+  const program = startProgram("src/main.js", { ...environment(), ROLES: "api" });
   const [, url = ""] = await program.says(/"address":"([^"]+)"/);
   expect((await fetch(`${url}/readyz`)).status).toBe(200);
   // Half a request: what nobody has begun to send is listened to for a second only.
@@ -156,8 +155,7 @@ test("told to stop while it starts, it takes no job by what had not begun yet", 
   const letGo = simulator.control.fail({ match: "/api/v1/users/me", with: { kind: "hang" } });
   const asked = () => simulator.log.of("GET", "/api/v1/users/me").length;
   const atFirst = asked();
-  const environment = { ...environmentFor(simulator), DATABASE_URL: database.url.reveal(), LOG_LEVEL: "info" };
-  const program = startProgram("src/main.js", { ...environment, ROLES: "worker" });
+  const program = startProgram("src/main.js", { ...environment(), ROLES: "worker" });
   await until("the first runner has a run", async () => asked() > atFirst);
   program.child.kill("SIGTERM");
   const inHand = "SELECT 1 FROM graphile_worker.jobs WHERE task_identifier = 'sync_run' AND locked_at IS NOT NULL";
@@ -224,8 +222,7 @@ test.each([
   "npm start ends the service as the service itself does where %s",
   async (_whom, tell) => {
     const { PATH = "", HOME = "" } = process.env;
-    const settings = { ...environmentFor(simulator), DATABASE_URL: database.url.reveal(), LOG_LEVEL: "info" };
-    const npm = spawn("npm", ["start"], { detached: true, env: { PATH, HOME, NODE_ENV: "test", ...settings } });
+    const npm = spawn("npm", ["start"], { detached: true, env: { PATH, HOME, NODE_ENV: "test", ...environment() } });
     let said = "";
     npm.stdout.setEncoding("utf8").on("data", (text: string) => {
       said += text;
@@ -239,7 +236,7 @@ test.each([
     tell(npm.pid ?? 0);
     // stdout is closed by the last of them.
     await once(npm.stdout, "close");
-    // What is listened to is left for a second first.
+    // It listens for a second first.
     expect(performance.now() - toldAt).toBeGreaterThan(900);
     await expect(isUp()).rejects.toThrow();
     await client.close();

@@ -4,7 +4,7 @@ import { parse, parseAllDocuments } from "yaml";
 import { TROUBLE_CODES } from "../../src/entities/connection";
 import { COMMANDS } from "../../src/operator/commands";
 import { VARIABLES } from "../../src/platform/config";
-import { FINISH_MS, LEAVE_MS } from "../../src/server/bounds";
+import { FINISH_MS } from "../../src/server/bounds";
 
 // Seen red with: a pod that refuses at once what is still sent to it; a probe, a variable that do not exist; a job that may write to its file system.
 
@@ -82,15 +82,17 @@ test("variables, commands, ports and probes of the manifests are those of the se
   }
 });
 
+const DRAIN_SECONDS = Number(VARIABLES.get("DRAIN_SECONDS"));
+
 test("a pod that requests are sent to serves on while nodes learn that it ends, and takes that off its time", () => {
   const seconds = containers.map(({ lifecycle }) => Number(lifecycle?.preStop.exec.command[1] ?? 0));
   expect(seconds).toEqual([0, 5, 0]);
-  expect(5 + (LEAVE_MS + FINISH_MS) / 1_000).toBeLessThan(75);
+  expect(5 + DRAIN_SECONDS + FINISH_MS / 1_000).toBeLessThan(75);
 });
 
 // Seen red: a pod of the API was killed at the moment at which it would have ended by itself, and said nothing of why.
 test("whatever ends a process waits until it has ended by itself", () => {
-  const endsBy = Number(/ENDS_WITHIN_MS = (\d+) \* SECOND_MS/.exec(read("src/main.ts"))?.[1]);
+  const endsBy = DRAIN_SECONDS + Number(/ENDS_WITHIN_MS = (\d+) \* SECOND_MS/.exec(read("src/main.ts"))?.[1]);
   const spare = pods.flatMap(({ pod }) => {
     const leaves = Number(pod.containers[0]?.lifecycle?.preStop.exec.command[1] ?? 0);
     return pod.terminationGracePeriodSeconds ? pod.terminationGracePeriodSeconds - leaves - endsBy : [];

@@ -22,6 +22,8 @@ export function environmentFor(simulator: Pick<Simulator, "url" | "clientId" | "
     AUTH_JWT_SECRET: JWT_SECRET,
     ENCRYPTION_KEYS,
     LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? "silent",
+    // Who stops it has no balancer that must notice.
+    DRAIN_SECONDS: "0",
     COMPILE_QUERIES_AT_USE: process.env.TEST_COMPILE_QUERIES_AT_USE ?? "",
   };
 }
