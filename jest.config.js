@@ -17,8 +17,8 @@ const swc = [
 ];
 
 module.exports = {
-  // Many tests wait for a child process or a lease; beyond four, they would wait for PostgreSQL's connections.
-  maxWorkers: Math.min(4, availableParallelism()),
+  // One more than there are cores, for many tests wait for a child process or a lease; beyond four, they would wait for PostgreSQL's connections.
+  maxWorkers: Math.min(4, availableParallelism() + 1),
   // A process keeps something of each file that it has run: a new one takes its place before that makes it slow.
   workerIdleMemoryLimit: "1GB",
   testEnvironment: "node",
