@@ -187,12 +187,16 @@ export async function hearOut(request: IncomingMessage): Promise<void> {
 
 /** As GraphQL over HTTP has it. Preflights and upgrades do not get here. */
 export function refuseOtherMethods(scope: FastifyInstance): void {
-  const { message, extensions } = errorOf("METHOD_NOT_ALLOWED", "Send operations by POST.");
   // Before a body is looked at, which may be anything.
-  const onRequest = async (_request: FastifyRequest, reply: FastifyReply) =>
-    reply
+  const onRequest = async ({ headers }: FastifyRequest, reply: FastifyReply) => {
+    // What a proxy leaves of an upgrade that it was not told to pass on.
+    const wasSocket = headers["sec-websocket-key"] !== undefined;
+    const why = wasSocket ? "For a socket a proxy must pass Upgrade and Connection on." : "Send operations by POST.";
+    const { message, extensions } = errorOf("METHOD_NOT_ALLOWED", why);
+    return reply
       .code(405)
       .header("allow", "POST")
       .send({ errors: [{ message, extensions }] });
+  };
   scope.route({ method: ["GET", "PUT", "PATCH", "DELETE"], url: "", onRequest, handler: onRequest });
 }

@@ -64,12 +64,7 @@ type SocketContext = Context<Record<string, unknown>, Extra>;
 /** GraphQL subscriptions at `/graphql` by the graphql-transport-ws protocol. @returns closes the sockets with 1001 */
 export function addSocketServer(server: HttpServer, crowds: Crowds, parts: SocketServerParts): () => Promise<void> {
   const { metrics } = parts;
-  const sockets = new WebSocketServer({
-    noServer: true,
-    WebSocket: BoundedSocket,
-    handleProtocols,
-    ...FRAME_LIMITS,
-  });
+  const sockets = new WebSocketServer({ noServer: true, WebSocket: BoundedSocket, handleProtocols, ...FRAME_LIMITS });
   const protocol: Protocol = makeServer(options(parts));
   const ended = (reason: EndReason) => metrics.connectionsEnded.inc({ reason });
   server.on("upgrade", (request, raw, head) => {
@@ -77,7 +72,7 @@ export function addSocketServer(server: HttpServer, crowds: Crowds, parts: Socke
     const refusal = refusalOf(request.url, request.headers, parts.allowedOrigins);
     if (refusal) {
       ended("bad_upgrade");
-      return refuse(raw, refusal);
+      return refuse(raw, ...refusal);
     }
     // What is kept of the request would stay for as long as the socket.
     sockets.handleUpgrade(request, raw, head, (socket) => {
@@ -103,22 +98,26 @@ function isAllowed(origin: string | undefined, host: string | undefined, allowed
   return new URL(origin).host === host || allowed.includes(origin);
 }
 
-/** @returns the status of an upgrade that is none of ours */
+/** @returns the status of an upgrade that is none of ours, and why: a proxy's mistake shows here first */
 function refusalOf(
   url: string | undefined,
   { origin, host }: { origin?: string; host?: string },
   allowed: readonly string[],
-): string | null {
+): [status: string, why: string] | null {
   // Compared as text: a URL that does not parse would throw here, outside of every request.
-  if (url?.split("?")[0] !== "/graphql") return "404 Not Found";
-  return isAllowed(origin, host, allowed) ? null : "403 Forbidden";
+  if (url?.split("?")[0] !== "/graphql") return ["404 Not Found", "Sockets are at /graphql."];
+  if (isAllowed(origin, host, allowed)) return null;
+  return [
+    "403 Forbidden",
+    "Origin is none of ALLOWED_ORIGINS, nor is it Host: a proxy must pass Host on with its port.",
+  ];
 }
 
 /** The HTTP server no longer hears an upgrade's socket, and an error that nobody hears would end the process. */
-function refuse(socket: Duplex, status: string): void {
+function refuse(socket: Duplex, status: string, why: string): void {
   socket.on("error", () => socket.destroy());
   socket.once("finish", () => socket.destroy());
-  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`);
+  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Type: text/plain\r\n\r\n${why}\n`);
 }
 
 /** Joins a socket to the protocol, and ends it when its peer is gone without a word. */

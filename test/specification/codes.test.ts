@@ -81,6 +81,13 @@ test.each(["GET", "HEAD", "PUT", "PATCH", "DELETE"] as const)(
   },
 );
 
+// Seen red: "Send operations by POST", for which nobody looked at nginx.
+test("an upgrade that a proxy has taken for a GET is told what the proxy must pass on", async () => {
+  const headers = { "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==", "sec-websocket-version": "13" };
+  const { statusCode, body } = await request(`${service.url}/graphql`, { headers });
+  expect([statusCode, await body.text()]).toEqual([405, expect.stringContaining("pass Upgrade and Connection on")]);
+});
+
 const FIELDS = "{ connection { fields(entity: DEAL) { key } } }";
 // Seen red: these come as errors, and had no line.
 test.each([

@@ -223,6 +223,16 @@ test.each(["//", "/elsewhere", "/graphql/..", "*"])("an upgrade of %s is refused
   expect((await fetch(`${service.url}/healthz`)).status).toBe(200);
 });
 
+test("a page's own socket behind a proxy that drops the port from Host is refused with what the proxy must do", async () => {
+  const { hostname, port } = new URL(service.url);
+  const socket = createConnection({ host: hostname, port: Number(port) });
+  const upgrade = "Connection: Upgrade\r\nUpgrade: websocket";
+  socket.write(`GET /graphql HTTP/1.1\r\nHost: ${hostname}\r\nOrigin: ${service.url}\r\n${upgrade}\r\n\r\n`);
+  const parts: string[] = [];
+  for await (const part of socket.setEncoding("utf8")) parts.push(part);
+  expect(parts.join("")).toMatch(/^HTTP\/1\.1 403 Forbidden\r\n.*must pass Host on with its port\.\n$/s);
+});
+
 test("a document with faults is a clear error on the socket, without a stack", async () => {
   const { closed } = await subscribe<Status>(service.url, "subscription { nothingOfTheKind }");
   expect((await closed).reason).toContain("nothingOfTheKind");
