@@ -340,6 +340,6 @@ test("a token without an end is refused", async () => {
 test("the handbook names the times that are kept", () => {
   const handbook = readFileSync(join(__dirname, "../../docs/operations.md"), "utf8");
   expect([FETCH_EVERY_MS / 60_000, LAST_KNOWN_MS / 3_600_000]).toEqual([1, 12]);
-  expect(handbook).toContain("a key that it withdraws counts for up to a minute.");
+  expect(handbook).toContain("a withdrawn one counts for up to a minute.");
   expect(handbook).toContain("the last known keys count for 12 hours.");
 });

@@ -17,7 +17,6 @@ beforeEach(async () => {
   page = await product.signIn("member");
   title = await openNewMeeting(product, page, [product.simulator.company.stories.singleDeal.email]);
 });
-afterEach(() => page.context().close());
 
 async function connected(): Promise<void> {
   await connect(product.service, product.simulator);

@@ -13,7 +13,6 @@ beforeEach(async () => {
   product.simulator.control.clearFaults();
   page = await product.signIn("admin");
 });
-afterEach(() => page.context().close());
 
 const form = () => fieldForm(page).form;
 const write = () => fieldForm(page).write;

@@ -19,7 +19,6 @@ beforeEach(async () => {
   product.simulator.control.clearFaults();
   page = await product.signIn("member");
 });
-afterEach(() => page.context().close());
 
 const card = (name: string | RegExp) => page.getByRole("region", { name });
 

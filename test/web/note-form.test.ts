@@ -16,7 +16,6 @@ beforeEach(async () => {
   product.simulator.control.clearFaults();
   page = await product.signIn("member");
 });
-afterEach(() => page.context().close());
 
 const openMeeting = (story: "singleDeal" | "severalDeals" | "sharedAddress") =>
   openNewMeeting(product, page, [product.simulator.company.stories[story].email]);

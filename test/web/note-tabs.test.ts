@@ -21,10 +21,6 @@ beforeEach(async () => {
   page = await product.signIn("member");
   title = await openNewMeeting(product, page, [product.simulator.company.stories.singleDeal.email]);
 });
-afterEach(async () => {
-  await page.context().unrouteAll({ behavior: "ignoreErrors" });
-  await page.context().close();
-});
 
 const TEXT = "They take it **by spring**.";
 const NOT_KNOWN = "We do not know yet";

@@ -13,7 +13,6 @@ const product = useStarted(startConnected);
 beforeEach(async () => {
   page = await product.signIn("admin");
 });
-afterEach(() => page.context().close());
 
 const line = (title: string) => page.getByRole("listitem").filter({ has: page.getByRole("link", { name: title }) });
 const dialog = () => page.getByRole("dialog");

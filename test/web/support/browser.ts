@@ -30,9 +30,15 @@ export function launchBrowser(): Promise<Browser> {
   return chromium.launch({ executablePath, args: ["--no-sandbox"] });
 }
 
-/** A browser of one person's own: no cookie and no storage is shared with another. */
+/** Opened within a test. It ends with the test: each page that stays is told of everything, and paints it, beside those of the next ones. */
+const ofTest: BrowserContext[] = [];
+beforeEach(() => ofTest.splice(0));
+afterEach(() => Promise.all(ofTest.splice(0).map((context) => context.close())));
+
+/** A browser of one person's own: no cookie and no storage is shared with another. What `beforeAll` opens stays. */
 export async function openBrowser(browser: Browser, options: BrowserContextOptions = {}): Promise<BrowserContext> {
   const context = await browser.newContext({ viewport: { width: 1180, height: 860 }, locale: "en-GB", ...options });
+  ofTest.push(context);
   context.setDefaultTimeout(PATIENCE_MS);
   await context.addInitScript({ content: AXE });
   return context;
