@@ -66,6 +66,7 @@ test("while a company of somebody who attends is still to be read a person says 
   await connect(service, simulator);
   expect((await syncEnds(service)).state).toBe("FAILED");
   await setMapping(service, "ORGANIZATION", fieldOf(simulator, "ORGANIZATION", "varchar").field_code);
+  page = await product.signIn("member");
   await openNewMeeting(product, page, [known?.email ?? "", unread?.email ?? ""]);
   const { form, write } = fieldForm(page);
   await form.getByLabel(/\(Text\)/).fill("early");
