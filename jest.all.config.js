@@ -5,5 +5,4 @@ module.exports = {
   ...others,
   testPathIgnorePatterns: ["/node_modules/"],
   testSequencer: "<rootDir>/test/support/spread-sequencer.js",
-  testTimeout: 180_000,
 };

@@ -3,7 +3,6 @@ module.exports = {
   ...require("./jest.config.js"),
   roots: ["<rootDir>/test/web"],
   testPathIgnorePatterns: ["/node_modules/"],
-  testTimeout: 180_000,
   // One browser at a time: it has a core to itself and the service the other.
   maxWorkers: 1,
 };

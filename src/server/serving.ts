@@ -62,7 +62,7 @@ export class Draining {
       seen = new Map(free.map(([socket]) => [socket, socket.bytesRead]));
     };
     look();
-    await sleep(leaveMs);
+    if (this.fastify.server.listening) await sleep(leaveMs);
     look();
     // Fastify and then Node end also those whose answer is on its way out; to look twice at once would cut who has just connected.
     const cutNone = () => {};

@@ -107,10 +107,7 @@ function refusalOf(
   // Compared as text: a URL that does not parse would throw here, outside of every request.
   if (url?.split("?")[0] !== "/graphql") return ["404 Not Found", "Sockets are at /graphql."];
   if (isAllowed(origin, host, allowed)) return null;
-  return [
-    "403 Forbidden",
-    "Origin is none of ALLOWED_ORIGINS, nor is it Host: a proxy must pass Host on with its port.",
-  ];
+  return ["403 Forbidden", "Origin is none of ALLOWED_ORIGINS, nor is it Host: a proxy must pass Host on as it comes."];
 }
 
 /** The HTTP server no longer hears an upgrade's socket, and an error that nobody hears would end the process. */

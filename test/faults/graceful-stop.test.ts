@@ -80,10 +80,10 @@ test(`${STOPS} times SIGTERM under load: no request fails, sockets learn that th
 });
 
 test("while it stops, it is not ready, so that no balancer sends it more", async () => {
-  const program = startProgram("src/main.js", { ...environment(), ROLES: "api" });
+  const program = startProgram("src/main.js", { ...environment(), ROLES: "api", DRAIN_SECONDS: "4" });
   const [, url = ""] = await program.says(/"address":"([^"]+)"/);
   expect((await fetch(`${url}/readyz`)).status).toBe(200);
-  // Half a request: what nobody has begun to send is listened to for a second only.
+  // Half a request: what nobody has begun to send is listened to for some seconds only.
   const peer = new RawPeer(url);
   await peer.opened;
   peer.socket.write("GET /readyz HTTP/1.1\r\n");
@@ -92,6 +92,9 @@ test("while it stops, it is not ready, so that no balancer sends it more", async
   peer.socket.write("Host: x\r\n\r\n");
   await peer.told("\r\n\r\n");
   expect(String(peer.received)).toMatch(/^HTTP\/1.1 503 /);
+  // As a balancer looks that has not noticed yet.
+  await sleep(2_000);
+  expect((await fetch(`${url}/readyz`)).status).toBe(503);
   expect(await program.ended).toBe(0);
 });
 
