@@ -34,13 +34,7 @@ export function launchBrowser(): Promise<Browser> {
 /** Opened within a test. It ends with the test: each page that stays is told of everything, and paints it, beside those of the next ones. */
 const ofTest: BrowserContext[] = [];
 beforeEach(() => ofTest.splice(0));
-afterEach(() => Promise.all(ofTest.splice(0).map(end)));
-
-async function end(context: BrowserContext): Promise<void> {
-  // What a test holds back may still be held.
-  await context.unrouteAll({ behavior: "ignoreErrors" });
-  await context.close();
-}
+afterEach(() => Promise.all(ofTest.splice(0).map((context) => context.close())));
 
 /** A browser of one person's own: no cookie and no storage is shared with another. What `beforeAll` opens stays. */
 export async function openBrowser(browser: Browser, options: BrowserContextOptions = {}): Promise<BrowserContext> {
