@@ -9,7 +9,7 @@ import { examine } from "./operator/doctor";
 import { SECOND_MS, systemClock } from "./platform/clock";
 import { type Config, readConfig } from "./platform/config";
 import { messageOf, ServiceError } from "./platform/errors";
-import { createLogger, type Logger } from "./platform/logger";
+import { createLogger, type Logger, written } from "./platform/logger";
 import { createMetrics } from "./platform/metrics";
 import { crmOf } from "./services";
 
@@ -99,10 +99,8 @@ async function serve(config: Config, logger: Logger): Promise<void> {
         config.drainMs + ENDS_WITHIN_MS,
       ).unref();
       logger.info({ signal }, "stopping: requests and pages in hand are finished first; the signal again ends at once");
-      app.stop().then(
-        () => process.exit(0),
-        (error) => fail(error),
-      );
+      const ended = app.stop().then(() => written(logger));
+      ended.then(() => process.exit(0), fail);
     });
   }
   const address = await app.start().catch((error: unknown) => {

@@ -1,6 +1,6 @@
 import type { DiagLogger } from "@opentelemetry/api";
 import { destination, type Logger as PinoLogger, pino } from "pino";
-import { MINUTE_MS } from "./clock";
+import { MINUTE_MS, SECOND_MS } from "./clock";
 import { workFields } from "./work";
 
 export type Logger = PinoLogger;
@@ -13,6 +13,13 @@ const censored = SECRET_KEYS.flatMap((key) => [key, `*.${key}`, `*.*.${key}`]);
 
 /** Bytes that may wait to be written; beyond them lines are dropped, so that a log that nobody reads does not fill the process. */
 const MOST_UNWRITTEN_BYTES = 16 * 1024 * 1024;
+/** How long an end waits for a reader that takes nothing. */
+const READER_WAITS_MS = 5 * SECOND_MS;
+let endingSince: number | null = null;
+const end = () => {
+  endingSince ??= performance.now();
+};
+process.once("exit", end);
 
 /**
  * JSON lines, a service's on stdout. error: someone must act; warn: degraded, mends itself; info: the life of the service. Written
@@ -29,16 +36,28 @@ export function createLogger(level: LogLevel, fd = 1): Logger {
       redact: { paths: censored, censor: "[secret]" },
       serializers: { err: errorFields },
     },
-    outlasting(destination({ fd, sync: false, maxLength: MOST_UNWRITTEN_BYTES })),
+    outlasting(fd),
   );
+}
+
+/**
+ * The last of the process: once all is written, or its log takes nothing. The library's own end at an exit leaves out the lines
+ * that it was writing, and tries for ever.
+ */
+export function written(logger: Logger): Promise<void> {
+  end();
+  return new Promise((resolve) => logger.flush(() => resolve()));
 }
 
 /**
  * A log that takes nothing for now, as a file on a full disk, ends no process: what waits is written once it takes lines again.
  * An exit does not wait for that: the library's own would try for ever, with all signals unheard.
  */
-function outlasting(log: ReturnType<typeof destination>): typeof log {
+function outlasting(fd: number) {
   let fails = false;
+  const retryEAGAIN = () => endingSince === null || performance.now() - endingSince < READER_WAITS_MS;
+  // A least length, if of one byte: without it the library says at once that all is written.
+  const log = destination({ fd, sync: false, minLength: 1, maxLength: MOST_UNWRITTEN_BYTES, retryEAGAIN });
   const leave = () => log.destroy();
   log.on("error", () => {
     if (!fails) process.prependListener("exit", leave);

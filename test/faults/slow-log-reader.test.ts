@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { setTimeout as sleep } from "node:timers/promises";
 import { tokenFor } from "../support/actors";
 import { post } from "../support/http";
 import { startProgram } from "../support/processes";
@@ -13,6 +15,7 @@ const REQUESTS = 1_500;
 const AT_ONCE = 25;
 const ENDS_WITHIN_MS = 20_000;
 
+// Seen red: an exit left out the lines that were being written when it began.
 test("a log that nobody reads holds up no request, and is all there when it is read again", async () => {
   const { program, service } = await world.startProcess({ LOG_LEVEL: "debug" });
   const headers = { authorization: `Bearer ${await tokenFor()}` };
@@ -25,11 +28,29 @@ test("a log that nobody reads holds up no request, and is all there when it is r
     const statuses = await Promise.all(Array.from({ length: AT_ONCE }, (_, index) => ask(sent + index)));
     expect(new Set(statuses)).toEqual(new Set([200]));
   }
-  program.child.stdout?.resume();
   program.child.kill("SIGTERM");
+  // Long enough for the process to have nothing else in hand.
+  await sleep(2_000);
+  program.child.stdout?.resume();
   expect(await program.ended).toBe(0);
   const answered = program.output().match(/"operationName":"Number\d+"/g);
   expect(new Set(answered).size).toBe(REQUESTS);
+});
+
+// Seen red: the exit tried for ever to write, with all signals unheard.
+test("a log that nobody reads any more does not hold up the end", async () => {
+  const { program, service } = await world.startProcess({ LOG_LEVEL: "debug" });
+  const headers = { authorization: `Bearer ${await tokenFor()}` };
+  program.child.stdout?.pause();
+  const query = `query ${"N".repeat(50)} { viewer { userId } }`;
+  for (let sent = 0; sent < REQUESTS; sent += AT_ONCE)
+    await Promise.all(Array.from({ length: AT_ONCE }, () => post(`${service.url}/graphql`, { query }, headers)));
+  program.child.kill("SIGTERM");
+  const late = setTimeout(() => program.child.kill("SIGKILL"), ENDS_WITHIN_MS);
+  expect(await once(program.child, "exit")).toEqual([0, null]);
+  clearTimeout(late);
+  program.child.stdout?.resume();
+  await program.ended;
 });
 
 /** No other kernel has a file that is always full. */
