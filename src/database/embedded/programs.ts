@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { chownSync, existsSync, readFileSync, statSync, symlinkSync } from "node:fs";
 import { createServer } from "node:net";
 import { basename, dirname, join } from "node:path";
@@ -15,17 +16,18 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** A loopback port that nothing uses now: `preferred` where it is free, else any. */
-export function freePort(preferred = 0): Promise<number> {
+const MOST_PROBES = 20;
+/** Below those that a system gives to whoever asks for any: one of them may be another's before its use begins. */
+const anyPort = () => randomInt(20_000, 32_000);
+
+/** A loopback port that nothing uses now: `preferred` where it is free, else another. */
+export function freePort(preferred = anyPort(), tries = MOST_PROBES): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = createServer();
-    probe.once("error", (error) => (preferred === 0 ? reject(error) : freePort().then(resolve, reject)));
-    probe.listen(preferred, "127.0.0.1", () => {
-      const address = probe.address();
-      probe.close(() =>
-        typeof address === "object" && address ? resolve(address.port) : reject(new Error("no port")),
-      );
-    });
+    probe.once("error", (error) =>
+      tries === 0 ? reject(error) : freePort(anyPort(), tries - 1).then(resolve, reject),
+    );
+    probe.listen(preferred, "127.0.0.1", () => probe.close(() => resolve(preferred)));
   });
 }
 
