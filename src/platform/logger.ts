@@ -19,6 +19,7 @@ let endingSince: number | null = null;
 const end = () => {
   endingSince ??= performance.now();
 };
+// An end that nobody announced, as a failed start: there the library tries to write for ever too.
 process.once("exit", end);
 
 /**

@@ -142,8 +142,8 @@ async function holdUpSweeps(): Promise<() => Promise<unknown>> {
     "UPDATE graphile_worker._private_jobs SET locked_at = now() - interval '10 minutes', locked_by = 'gone' WHERE id = $1",
     [job?.id],
   );
-  const holder = new Client({ connectionString: database.url.reveal() });
-  holder.on("error", () => undefined);
+  // Where this fails, the database goes with it.
+  const holder = new Client({ connectionString: database.url.reveal() }).on("error", () => undefined);
   await holder.connect();
   await holder.query("BEGIN");
   await holder.query("DELETE FROM graphile_worker._private_jobs WHERE id = $1", [job?.id]);

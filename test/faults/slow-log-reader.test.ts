@@ -15,8 +15,8 @@ const REQUESTS = 1_500;
 const AT_ONCE = 25;
 const ENDS_WITHIN_MS = 20_000;
 
-// Seen red: an exit left out the lines that were being written when it began.
-test("a log that nobody reads holds up no request, and is all there when it is read again", async () => {
+/** A process whose log is not read, which has answered so many requests. */
+async function unread() {
   const { program, service } = await world.startProcess({ LOG_LEVEL: "debug" });
   const headers = { authorization: `Bearer ${await tokenFor()}` };
   program.child.stdout?.pause();
@@ -28,6 +28,12 @@ test("a log that nobody reads holds up no request, and is all there when it is r
     const statuses = await Promise.all(Array.from({ length: AT_ONCE }, (_, index) => ask(sent + index)));
     expect(new Set(statuses)).toEqual(new Set([200]));
   }
+  return program;
+}
+
+// Seen red: an exit left out the lines that were being written when it began.
+test("a log that nobody reads holds up no request, and is all there when it is read again", async () => {
+  const program = await unread();
   program.child.kill("SIGTERM");
   // Long enough for the process to have nothing else in hand.
   await sleep(2_000);
@@ -39,12 +45,7 @@ test("a log that nobody reads holds up no request, and is all there when it is r
 
 // Seen red: the exit tried for ever to write, with all signals unheard.
 test("a log that nobody reads any more does not hold up the end", async () => {
-  const { program, service } = await world.startProcess({ LOG_LEVEL: "debug" });
-  const headers = { authorization: `Bearer ${await tokenFor()}` };
-  program.child.stdout?.pause();
-  const query = `query ${"N".repeat(50)} { viewer { userId } }`;
-  for (let sent = 0; sent < REQUESTS; sent += AT_ONCE)
-    await Promise.all(Array.from({ length: AT_ONCE }, () => post(`${service.url}/graphql`, { query }, headers)));
+  const program = await unread();
   program.child.kill("SIGTERM");
   const late = setTimeout(() => program.child.kill("SIGKILL"), ENDS_WITHIN_MS);
   expect(await once(program.child, "exit")).toEqual([0, null]);
