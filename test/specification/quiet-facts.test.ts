@@ -1,7 +1,7 @@
 import { type DealFacts, standardRules } from "../../src/briefing/quiet/facts";
 import { type QuietFacts, readKeptFacts, readQuietFacts } from "../../src/briefing/quiet/read-quiet";
 import { judgeByPresentRules, Rejudging } from "../../src/briefing/quiet/rejudging";
-import { situationAt } from "../../src/briefing/quiet/situation";
+import { situationsOf } from "../../src/briefing/quiet/situation";
 import { judgeChanged, judgeDeals, judgeMatched } from "../../src/briefing/quiet/stored-silence";
 import { eraseTexts } from "../../src/connections/copies";
 import { type CopyScope } from "../../src/database/database";
@@ -76,7 +76,7 @@ test.each([
   ["Pacific/Kiritimati", 1, -14],
 ])("days without a time are found whatever is the zone: %s", async (zone, day, hours) => {
   const [facts] = (await readQuietFacts(scope, [OF_DAYS], now))?.deals ?? [];
-  const first = facts && situationAt(facts, standardRules(zone), NOW).firstOutbound;
+  const first = facts && situationsOf(facts, standardRules(zone))(NOW).firstOutbound;
   expect(first?.at).toBe(MIDNIGHT + day * DAY_MS + (hours * DAY_MS) / 24);
 });
 

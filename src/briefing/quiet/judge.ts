@@ -2,7 +2,7 @@ import { type Calendar, dayOf, daysBetween } from "../../platform/clock";
 import type { ConnectionFacts, ContactKind, DealFacts, Judged, QuietReasonCode, QuietSignal } from "./facts";
 import { type HeldReason, isStale, reasonsAt, staleFrom } from "./rules";
 import { momentOf, type Touch } from "./situation";
-import { outlookAt, scheduleOf, verdictAt } from "./verdict";
+import { outlooksOf, scheduleOf, verdictAt } from "./verdict";
 
 /**
  * Whether a deal has gone quiet, at an instant. Pure: the same facts at the same instant give the same answer, in
@@ -14,11 +14,12 @@ export function judge(facts: DealFacts, copy: ConnectionFacts, at: Date): QuietS
   const asOf = new Date(copy.asOf ?? now);
   const frame = { businessDays: calendar.businessDays, judgedAt: at, staleAt: dateOf(staleFrom(copy)), asOf };
   if (!facts.isOpen) return { ...NOTHING_QUIET, ...frame, verdict: "ACTIVE" };
-  const standing = outlookAt(facts, copy.rules, now);
+  const outlookAt = outlooksOf(facts, copy.rules);
+  const standing = outlookAt(now);
   const reasons = shown(reasonsAt({ ...standing, facts, copy, now }), copy, now);
   if (isStale(copy, now)) return { ...NOTHING_QUIET, ...frame, verdict: "UNKNOWN", reasons };
   const { verdict, since } = verdictAt(standing, now);
-  const next = scheduleOf(facts, copy.rules, now).find((phase) => phase.verdict !== verdict);
+  const next = scheduleOf(facts, copy.rules, now, outlookAt).find((phase) => phase.verdict !== verdict);
   return {
     ...frame,
     verdict,

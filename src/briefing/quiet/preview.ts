@@ -5,7 +5,7 @@ import { isFresh, readKeptFacts } from "./read-quiet";
 import { byStandards, rulesOf } from "./rules";
 import { isMatchedDeal, NO_MONEY } from "./silence-rows";
 import { snoozeEnd } from "./situation";
-import { outlookAt, verdictAt } from "./verdict";
+import { outlooksOf, verdictAt } from "./verdict";
 
 /** Deals whose facts are held at once. */
 const BATCH = 250;
@@ -90,6 +90,6 @@ async function quietBy(copy: CopyScope, batch: readonly Changing[], proposed: St
 /** Other two-way kinds end a snooze with what was our own word so far. */
 function isOnBoard(facts: DealFacts, rules: QuietRules, now: Date): boolean {
   const at = now.getTime();
-  const { verdict } = verdictAt(outlookAt(facts, rules, at), at);
+  const { verdict } = verdictAt(outlooksOf(facts, rules)(at), at);
   return facts.isOpen && isSilent(verdict) && (snoozeEnd(facts, rules, at) ?? at) <= at;
 }

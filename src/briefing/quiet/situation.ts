@@ -80,30 +80,35 @@ export interface Situation {
   overdue: Touch | null;
 }
 
-export function situationAt(facts: DealFacts, rules: QuietRules, now: number): Situation {
+/** What each instant has in common is gone through once, for all instants at which a deal is judged. */
+export function situationsOf(facts: DealFacts, rules: QuietRules): (now: number) => Situation {
   const { calendar } = rules;
   const { addedAt, contacts, meetings, planned } = facts;
-  const held = meetings.filter((meeting) => meeting.withBuyer && meeting.endsAt <= now).map(heldMeeting);
   const isOfDeal = ({ at }: Touch) => addedAt === null || at >= addedAt;
-  const of = (side: Side) =>
-    contacts
-      .filter((contact) => sideOf(contact, rules) === side)
-      .map((contact) => contactTouch(contact, rules))
-      .filter(isOfDeal);
-  const [ours, added] = [of("OURS"), addedAt === null ? [] : [touch("ADDED", addedAt, dealEvidence(facts))]];
-  const nextStep = earliest([
-    ...planned.flatMap((step) => (isAhead(step, calendar, now) ? plannedTouch(step, beginOf(step, calendar)) : [])),
-    ...meetings.filter(({ endsAt }) => endsAt > now).map((meeting) => meetingTouch(meeting, meeting.startsAt)),
-  ]);
+  const of: Record<Side, Touch[]> = { BUYERS: [], OURS: [], INWARD: [] };
+  for (const contact of contacts) of[sideOf(contact, rules)].push(contactTouch(contact, rules));
+  const [heard, ours] = [latest(of.BUYERS.filter(isOfDeal)), of.OURS.filter(isOfDeal)];
+  const [outbound, firstOutbound] = [latest(ours), earliest(ours)];
+  const added = addedAt === null ? null : touch("ADDED", addedAt, dealEvidence(facts));
+  const last = latest([...of.BUYERS, ...of.OURS, ...of.INWARD], added);
+  const met = meetings.filter(({ withBuyer }) => withBuyer).map((meeting) => meetingTouch(meeting, meeting.endsAt));
+  const steps = [
+    ...planned.map((step) => ({ ends: endOf(step, calendar), touch: plannedTouch(step, beginOf(step, calendar)) })),
+    ...meetings.map((meeting) => ({ ends: meeting.endsAt, touch: meetingTouch(meeting, meeting.startsAt) })),
+  ];
   const oldest = earliest(planned.map((step) => plannedTouch(step, dueUntil(step, calendar))));
-  return {
-    inbound: latest([...of("BUYERS"), ...held.filter(isOfDeal)]),
-    outbound: latest(ours),
-    firstOutbound: earliest(ours),
-    lastTouch: latest([...contacts.map((contact) => contactTouch(contact, rules)), ...held, ...added]),
-    nextStep,
-    isNear: nextStep !== null && now >= nearFrom(nextStep.at, rules),
-    overdue: oldest && oldest.at <= now ? oldest : null,
+  return (now) => {
+    const held = met.filter(({ at }) => at <= now);
+    const nextStep = earliest(steps.filter(({ ends }) => now < ends).map(({ touch }) => touch));
+    return {
+      inbound: latest(held.filter(isOfDeal), heard),
+      outbound,
+      firstOutbound,
+      lastTouch: latest(held, last),
+      nextStep,
+      isNear: nextStep !== null && now >= nearFrom(nextStep.at, rules),
+      overdue: oldest && oldest.at <= now ? oldest : null,
+    };
   };
 }
 
@@ -180,25 +185,26 @@ export function momentOf({ at, day = null }: Pick<Contact, "at" | "day">, calend
 const latestAt = ({ at, day }: Contact, { calendar }: QuietRules): number =>
   day == null ? at : Math.min(at, startOfDay(calendar, day + DAY_MS));
 
-const UNTIMED = { day: null, activityType: null };
-const touch = (kind: Touch["kind"], at: number, evidence: Evidence) => ({ ...UNTIMED, kind, at, evidence });
+const touch = (kind: Touch["kind"], at: number, evidence: Evidence): Touch => {
+  return { at, day: null, kind, activityType: null, evidence };
+};
 const contactTouch = (contact: Contact, { calendar }: QuietRules): Touch => {
   const { kind, crmId, activityType } = contact;
-  return { ...momentOf(contact, calendar), kind, activityType, evidence: { type: EVIDENCE_TYPE[kind], crmId } };
+  const { at, day } = momentOf(contact, calendar);
+  return { at, day, kind, activityType, evidence: { type: EVIDENCE_TYPE[kind], crmId } };
 };
 const meetingTouch = ({ meetingId }: DealMeeting, at: number) => touch("MEETING", at, { type: "Meeting", meetingId });
-const heldMeeting = (meeting: DealMeeting): Touch => meetingTouch(meeting, meeting.endsAt);
 const plannedTouch = ({ crmId }: PlannedFact, at: number): Touch => touch("STEP", at, { type: "Activity", crmId });
 
-const latest = (touches: readonly Touch[]) => first(touches, (a, b) => b.at - a.at);
-const earliest = (touches: readonly Touch[]) => first(touches, (a, b) => a.at - b.at);
+const latest = (touches: readonly Touch[], found: Touch | null = null) => first(-1, touches, found);
+const earliest = (touches: readonly Touch[]) => first(1, touches, null);
 
 /** Of touches at one instant always the same one, in whatever order they come. */
-function first(touches: readonly Touch[], byTime: (a: Touch, b: Touch) => number): Touch | null {
+function first(direction: 1 | -1, touches: readonly Touch[], found: Touch | null): Touch | null {
   const key = ({ kind, evidence }: Touch) =>
     `${evidence.type}:${"crmId" in evidence ? evidence.crmId : evidence.meetingId}:${kind}`;
-  const [found] = [...touches].sort((a, b) => byTime(a, b) || (key(a) < key(b) ? -1 : 1));
-  return found ?? null;
+  const isFirst = (a: Touch, b: Touch) => (a.at === b.at ? key(a) < key(b) : direction * (a.at - b.at) < 0);
+  return touches.reduce((one, next) => (one === null || isFirst(next, one) ? next : one), found);
 }
 
 /** A write of ours to a deal: the CRM's update time before it, and between which instants it may have moved that. */

@@ -3,7 +3,7 @@ import { notifyOf, SILENCE_CHANGED } from "../../database/between-processes";
 import type { CopyScope } from "../../database/database";
 import { plusDays } from "../../platform/clock";
 import { ANSWER_DAYS, COOLING_PART, type DealFacts, daysOf, type QuietRules, type QuietVerdict } from "./facts";
-import { type Situation, situationAt, type Touch, turnsOf } from "./situation";
+import { type Situation, situationsOf, type Touch, turnsOf } from "./situation";
 
 /** From when on each condition of a verdict holds, while the situation stays as it is. */
 interface Deadlines {
@@ -25,9 +25,13 @@ export interface Outlook {
   deadlines: Deadlines;
 }
 
-export function outlookAt(facts: DealFacts, rules: QuietRules, now: number): Outlook {
-  const situation = situationAt(facts, rules, now);
-  return { situation, deadlines: deadlinesOf(situation, facts, rules) };
+/** How things stand with a deal, and what is ahead, at any instant. */
+export function outlooksOf(facts: DealFacts, rules: QuietRules): (now: number) => Outlook {
+  const situationAt = situationsOf(facts, rules);
+  return (now) => {
+    const situation = situationAt(now);
+    return { situation, deadlines: deadlinesOf(situation, facts, rules) };
+  };
 }
 
 function deadlinesOf(situation: Situation, facts: DealFacts, { calendar }: QuietRules): Deadlines {
@@ -80,12 +84,17 @@ export interface Phase {
  * The schedule of a deal's silence: what is judged at each instant from one on, if nothing happens and the syncs go on.
  * A situation lasts from one turn to the next; within it each condition is "from its deadline on".
  */
-export function scheduleOf(facts: DealFacts, rules: QuietRules, from: number): Phase[] {
+export function scheduleOf(
+  facts: DealFacts,
+  rules: QuietRules,
+  from: number,
+  outlookAt = outlooksOf(facts, rules),
+): Phase[] {
   if (!facts.isOpen) return [{ from, verdict: "ACTIVE", since: null }];
   const turns = ordered([from, ...turnsOf(facts, rules).filter((at) => at > from && at < NEVER)]);
   const phases: Phase[] = [];
   for (const [index, turn] of turns.entries()) {
-    const standing = outlookAt(facts, rules, turn);
+    const standing = outlookAt(turn);
     const end = turns[index + 1] ?? NEVER;
     const ahead = Object.values(standing.deadlines).filter((at) => at > turn && at < end);
     for (const at of ordered([turn, ...ahead])) {
