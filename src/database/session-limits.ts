@@ -78,13 +78,13 @@ export function withLimits(url: Secret, limits: SessionLimits): Secret {
   const knowsTransactions = !limited.searchParams.has(NO_TRANSACTION_LIMIT);
   limited.searchParams.delete(NO_TRANSACTION_LIMIT);
   const settings = {
-    statement_timeout: limits.statement,
-    lock_timeout: limits.lock,
-    idle_in_transaction_session_timeout: limits.idleInTransaction,
-    ...(knowsTransactions ? { transaction_timeout: limits.transaction } : {}),
-    ...PEER_SETTINGS,
-    // Whatever it is set to: texts are read as written, who waited for a lock sees what was committed, and a crash keeps it.
-    ...{ DateStyle: "ISO", standard_conforming_strings: "on", default_transaction_isolation: "read\\ committed" },
+    ...{ statement_timeout: limits.statement, lock_timeout: limits.lock },
+    ...{ idle_in_transaction_session_timeout: limits.idleInTransaction, idle_session_timeout: 0 },
+    ...{ ...(knowsTransactions && { transaction_timeout: limits.transaction }), ...PEER_SETTINGS },
+    // Whatever it is set to: texts are read as written, who waited for a lock sees what was committed, and a crash keeps it. In
+    // other zones instants of long ago are some seconds off the minute, which is no date to JavaScript.
+    ...{ DateStyle: "ISO", TimeZone: "UTC", array_nulls: "on", standard_conforming_strings: "on" },
+    ...{ default_transaction_isolation: "read\\ committed", quote_all_identifiers: "off" },
     // No other schema's tables, without row policies. To compile a statement took up to a hundred times as long as to execute it.
     ...{ search_path: "public", row_security: "on", jit: "off", synchronous_commit: "on" },
   };
