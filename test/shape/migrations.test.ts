@@ -24,6 +24,16 @@ test("entities and migrations agree: the schema builder has nothing to say", asy
   expect(upQueries.map(({ query }) => query)).toEqual([]);
 });
 
+// Seen red: calls to the CRM could neither be stopped nor resumed.
+test("every table has a key, without which PostgreSQL changes no row of it where a publication has all tables", async () => {
+  const keyless = await database.query(
+    `SELECT t.oid::regclass::text AS "table" FROM pg_class t
+     WHERE t.relnamespace IN ('public'::regnamespace, 'graphile_worker'::regnamespace) AND t.relkind IN ('r', 'p')
+       AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = t.oid AND i.indisprimary)`,
+  );
+  expect(keyless).toEqual([]);
+});
+
 test("two processes may migrate at once", async () => {
   const fresh = await createTestDatabase({ empty: true });
   try {

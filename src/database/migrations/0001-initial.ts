@@ -18,7 +18,7 @@ CREATE TABLE tenant (
   CONSTRAINT tenant_pkey PRIMARY KEY (id)
 );
 CREATE UNIQUE INDEX tenant_external_id ON tenant (external_id);
-CREATE TABLE crm_stop (begun_at timestamptz NOT NULL, reason text NOT NULL, ended_at timestamptz);
+CREATE TABLE crm_stop (id uuid NOT NULL DEFAULT gen_random_uuid(), begun_at timestamptz NOT NULL, reason text NOT NULL, ended_at timestamptz, CONSTRAINT crm_stop_pkey PRIMARY KEY (id));
 CREATE POLICY of_nobody ON crm_stop FOR SELECT USING (true);
 CREATE TABLE server_timeline (id text NOT NULL, seen_at timestamptz NOT NULL, CONSTRAINT server_timeline_pkey PRIMARY KEY (id));
 CREATE TABLE crm_budget (
