@@ -30,6 +30,12 @@ test("no file outgrows its purpose", () => {
   expect(sorted[Math.floor(sorted.length * 0.9)]).toBeLessThan(P90_FILE);
 });
 
+// Seen red: with core.autocrlf, Biome and a dozen tests failed, and none said why.
+test("a checkout has one kind of line ends, whatever core.autocrlf says", () => {
+  expect(read(".gitattributes")).toMatch(/^\* text=auto eol=lf$/m);
+  expect(files.filter((file) => /\.(tsx?|md|graphql)$/.test(file) && read(file).includes("\r\n"))).toEqual([]);
+});
+
 test("a newcomer can read all documents in a morning", () => {
   const documents = files.filter((file) => /^(README\.md|docs\/.*\.md|bench\/README\.md)$/.test(file));
   const counts = documents.map((file) => read(file).split(/\s+/).filter(Boolean).length);
