@@ -1,6 +1,7 @@
 import { standardRules } from "../../src/briefing/quiet/facts";
 import { lastInteraction } from "../../src/briefing/quiet/judge";
-import { type OurWrite, snoozeEnd, updatedByOthers } from "../../src/briefing/quiet/situation";
+import { type OurWrite, updatedByOthers } from "../../src/briefing/quiet/situation";
+import { snoozeEnd } from "../../src/briefing/quiet/verdict";
 import { DAY_MS } from "../../src/platform/clock";
 import {
   alone,

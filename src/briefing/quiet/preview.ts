@@ -4,8 +4,7 @@ import { type DealFacts, isSilent, type QuietRules } from "./facts";
 import { isFresh, readKeptFacts } from "./read-quiet";
 import { byStandards, rulesOf } from "./rules";
 import { isMatchedDeal, NO_MONEY } from "./silence-rows";
-import { snoozeEnd } from "./situation";
-import { outlooksOf, verdictAt } from "./verdict";
+import { outlooksOf, snoozeEnd, verdictAt } from "./verdict";
 
 /** Deals whose facts are held at once. */
 const BATCH = 250;

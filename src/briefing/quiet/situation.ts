@@ -122,24 +122,10 @@ export function firstMailOf(facts: DealFacts): { at: number | null; personId: nu
   return { at: first?.at ?? null, personId: first?.crmId ?? null };
 }
 
-/**
- * When a snooze that holds at an instant ends: at its date, or with the buyer's next contact after it was begun. A meeting is
- * one at its end, another when it is known of; on a day without a time it may have been at any hour until it was ticked off.
- */
-export function snoozeEnd({ snooze, contacts, meetings }: DealFacts, rules: QuietRules, now: number): number | null {
-  if (!snooze) return null;
-  const heard = contacts
-    .filter((contact) => sideOf(contact, rules) === "BUYERS")
-    .map((contact) => latestAt(contact, rules));
-  const met = meetings.filter(({ withBuyer }) => withBuyer).map(({ endsAt }) => endsAt);
-  if ([...heard, ...met.filter((at) => at <= now)].some((at) => at > snooze.at)) return now;
-  return Math.min(snooze.until, ...met.filter((at) => at > now));
-}
-
 type Side = "BUYERS" | "OURS" | "INWARD";
 
 /** Whose word a contact was. A note, a task, and what no person of the deal took part in speak to nobody outside. */
-function sideOf({ kind, activityType, withPerson }: Contact, { twoWayTypes }: QuietRules): Side {
+export function sideOf({ kind, activityType, withPerson }: Contact, { twoWayTypes }: QuietRules): Side {
   if (kind === "INCOMING_MAIL") return "BUYERS";
   if (kind === "OUTGOING_MAIL") return "OURS";
   if (kind === "NOTE" || !withPerson || activityType === null || INWARD_TYPES.includes(activityType)) return "INWARD";
@@ -182,7 +168,8 @@ export function momentOf({ at, day = null }: Pick<Contact, "at" | "day">, calend
   return at < begins ? { at, day: null } : { at: begins, day };
 }
 
-const latestAt = ({ at, day }: Contact, { calendar }: QuietRules): number =>
+/** The latest instant at which it may have been. */
+export const latestAt = ({ at, day }: Contact, { calendar }: QuietRules): number =>
   day == null ? at : Math.min(at, startOfDay(calendar, day + DAY_MS));
 
 const touch = (kind: Touch["kind"], at: number, evidence: Evidence): Touch => {

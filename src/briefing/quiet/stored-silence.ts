@@ -19,8 +19,8 @@ import {
   STORE,
   STORE_LET_GO,
 } from "./silence-rows";
-import { firstMailOf, type OfOthers, snoozeEnd } from "./situation";
-import { flipsOf, type Phase, scheduleOf, type TakenPhase, tellFlips } from "./verdict";
+import { firstMailOf, type OfOthers } from "./situation";
+import { flipsOf, type Phase, scheduleOf, snoozeEnd, type TakenPhase, tellFlips } from "./verdict";
 
 /** Schedules of the matched deals: who changes what one is judged by judges it anew in that transaction (decision 0079). */
 

@@ -3,7 +3,7 @@ import { notifyOf, SILENCE_CHANGED } from "../../database/between-processes";
 import type { CopyScope } from "../../database/database";
 import { plusDays } from "../../platform/clock";
 import { ANSWER_DAYS, COOLING_PART, type DealFacts, daysOf, type QuietRules, type QuietVerdict } from "./facts";
-import { type Situation, situationsOf, type Touch, turnsOf } from "./situation";
+import { latestAt, type Situation, sideOf, situationsOf, type Touch, turnsOf } from "./situation";
 
 /** From when on each condition of a verdict holds, while the situation stays as it is. */
 interface Deadlines {
@@ -70,6 +70,20 @@ export function verdictAt({ situation, deadlines }: Outlook, now: number): Judge
   if (now >= quiet && !isNear) return { verdict: "QUIET", since: lastTouch };
   if (now >= Math.min(quiet, cooling, noNextStep, stalled)) return { verdict: "COOLING", since: lastTouch };
   return { verdict: "ACTIVE", since: null };
+}
+
+/**
+ * When a snooze that holds at an instant ends: at its date, or with the buyer's next contact after it was begun. A meeting is
+ * one at its end, another when it is known of; on a day without a time it may have been at any hour until it was ticked off.
+ */
+export function snoozeEnd({ snooze, contacts, meetings }: DealFacts, rules: QuietRules, now: number): number | null {
+  if (!snooze) return null;
+  const heard = contacts
+    .filter((contact) => sideOf(contact, rules) === "BUYERS")
+    .map((contact) => latestAt(contact, rules));
+  const met = meetings.filter(({ withBuyer }) => withBuyer).map(({ endsAt }) => endsAt);
+  if ([...heard, ...met.filter((at) => at <= now)].some((at) => at > snooze.at)) return now;
+  return Math.min(snooze.until, ...met.filter((at) => at > now));
 }
 
 /** A verdict that holds from an instant on, until the next phase begins. */
