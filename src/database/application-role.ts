@@ -154,13 +154,11 @@ export async function unfitBecause(ask: Ask): Promise<Unfit | null> {
     return { what: "it is a standby, which takes no writes", todo: "give DATABASE_URL the primary's address" };
   if (found?.isReadOnly)
     return { what: "default_transaction_read_only is on", todo: "look whether its disk is full, and set it off" };
-  if (found?.encoding !== "UTF8") {
-    const what = `its encoding is ${found?.encoding}, which not every name has a place in`;
-    return { what, todo: "make it with ENCODING 'UTF8'" };
-  }
-  const [letters] = await ask<{ areKnown: boolean }>(`SELECT 'Ж' ~* 'ж' AS "areKnown"`);
-  const what = "its LC_CTYPE knows no letters but English ones, and an erasure would not find every name";
-  return letters?.areKnown ? null : { what, todo: "make it from template0 with LOCALE 'C.UTF-8', say" };
+  if (found?.encoding === "UTF8") return null;
+  return {
+    what: `its encoding is ${found?.encoding}, which not every name has a place in`,
+    todo: "make it with ENCODING 'UTF8'",
+  };
 }
 
 /** Why the user cannot act as the roles yet; null where all is there. */
