@@ -5,7 +5,7 @@ import { inWindow, isWithin, windowsOf } from "../database/keyset";
 import { type Texts, textsOf } from "../entities/index";
 import { ERASED, mailboxIn, nameBeside } from "../platform/email-address";
 import { ServiceError } from "../platform/errors";
-import { isOnes, mentionsOf, type Patterns, withoutMentions } from "../platform/mentions";
+import { isOnes, KNOWS_LETTERS, mentionsOf, type Patterns, withoutMentions } from "../platform/mentions";
 import { readTargets, readTargetsAt } from "../writeback/write-history";
 import { shownInTerminal } from "./checks";
 
@@ -15,6 +15,9 @@ const ATTENDEES_A_READ = 5_000;
 const NIL = "00000000-0000-0000-0000-000000000000";
 /** The CRM may hold a person twice; an address that stands at more is a department's. */
 const MOST_RECORDS_A_COPY = 3;
+const NOT_ONES = `More than ${MOST_RECORDS_A_COPY} persons of the CRM have this address: it is not one person's. Name another.`;
+const TOO_FEW_LETTERS =
+  "This database's LC_CTYPE is C, so names are not found: move it to one of LOCALE 'C.UTF-8', say.";
 /** Rows of one kind in an export; what is beyond is said in it. */
 const MOST_OF_A_KIND = 10_000;
 
@@ -97,12 +100,11 @@ const NOTHING_SAID: Said = { names: [], crmIds: [] };
 export async function findPerson(scope: TenantScope, text: string, said: Said = NOTHING_SAID): Promise<Person> {
   const mailbox = mailboxIn(text);
   if (mailbox === null) throw new NotDoneError("This is no e-mail address.");
+  const [letters] = await scope.rows<{ known: boolean }>(KNOWS_LETTERS, [], { known: "flag" });
+  if (!letters?.known) throw new NotDoneError(TOO_FEW_LETTERS);
   const synced = await readRecords(scope, mailbox);
   const inCopyOf = (one: { copyId: number }) => synced.filter(({ copyId }) => copyId === one.copyId);
-  if (synced.some((one) => inCopyOf(one).length > MOST_RECORDS_A_COPY))
-    throw new NotDoneError(
-      `More than ${MOST_RECORDS_A_COPY} persons of the CRM have this address: it is not one person's. Name another address of the person.`,
-    );
+  if (synced.some((one) => inCopyOf(one).length > MOST_RECORDS_A_COPY)) throw new NotDoneError(NOT_ONES);
   const mailboxes = new Set([mailbox, ...(await readOtherMailboxes(scope, synced))]);
   const attendances = await readAttendances(scope, mailboxes);
   const records = [...synced, ...(await readGone(scope, said.crmIds, attendances, synced))];
@@ -127,11 +129,9 @@ const namesIn = (texts: readonly (string | null)[]): string[] => [
 
 /** Names that are told: whoever sends many invitations might bury the words that follow. */
 const MOST_TOLD = 10;
+const quoted = (name: string) => `"${shownInTerminal(name)}"`;
 const told = (names: readonly string[]) =>
-  `${names
-    .slice(0, MOST_TOLD)
-    .map((name) => `"${shownInTerminal(name)}"`)
-    .join(", ")}${names.length > MOST_TOLD ? ", ..." : ""}`;
+  `${names.slice(0, MOST_TOLD).map(quoted).join(", ")}${names.length > MOST_TOLD ? ", ..." : ""}`;
 
 /** By what texts were found, and by what they were not. */
 export function foundIn(person: Person): string {

@@ -19,6 +19,12 @@ const LONGEST_NAME = 300;
 const LONGEST_PATTERN = 15_000;
 
 /**
+ * SQL: whether the database takes more than A to Z for letters. Where its LC_CTYPE is C it does not, and these expressions would
+ * miss names in capitals, and find short ones within longer words.
+ */
+export const KNOWS_LETTERS = "SELECT 'Ж' ~* 'ж' AS known";
+
+/**
  * How a person is found in texts, as regular expressions of PostgreSQL and of JavaScript: each mailbox in all its spellings,
  * and each name in all its orders, neither as a part of a longer word. Nothing in them matches one place in two ways, so
  * that they take time by the length of the text.
