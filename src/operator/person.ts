@@ -96,7 +96,7 @@ export interface Person {
 
 const NOTHING_SAID: Said = { names: [], crmIds: [] };
 
-/** @throws NotDoneError where the text is no address, or is that of several people, or a record is somebody else's */
+/** @throws NotDoneError where the text is no address, or several people's, a record is somebody else's, or the database knows too few letters */
 export async function findPerson(scope: TenantScope, text: string, said: Said = NOTHING_SAID): Promise<Person> {
   const mailbox = mailboxIn(text);
   if (mailbox === null) throw new NotDoneError("This is no e-mail address.");

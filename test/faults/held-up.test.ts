@@ -222,13 +222,17 @@ test("what the operator's address says of sessions stays, beside what the servic
 // the turn to change tables lost it to its silence meanwhile.
 test("what the database is set to by others changes neither how texts are read nor whose tables are, nor what a waiting transaction sees", async () => {
   const name = new URL(database.url.reveal()).pathname.slice(1);
-  await database.query(`ALTER DATABASE "${name}" SET DateStyle = 'SQL, DMY'`);
-  await database.query(`ALTER DATABASE "${name}" SET default_transaction_isolation = 'serializable'`);
-  for (const set of ["search_path = elsewhere, public", "row_security = off", "standard_conforming_strings = off"])
+  for (const set of [
+    ...[
+      "DateStyle = 'SQL, DMY'",
+      "TimeZone = 'Asia/Kathmandu'",
+      "standard_conforming_strings = off",
+      "array_nulls = off",
+    ],
+    ...["default_transaction_isolation = 'serializable'", "idle_session_timeout = '1h'", "quote_all_identifiers = on"],
+    ...["search_path = elsewhere, public", "row_security = off"],
+  ])
     await database.query(`ALTER DATABASE "${name}" SET ${set}`);
-  for (const set of ["TimeZone = 'Asia/Kathmandu'", "array_nulls = off", "idle_session_timeout = '1h'"])
-    await database.query(`ALTER DATABASE "${name}" SET ${set}`);
-  await database.query(`ALTER DATABASE "${name}" SET quote_all_identifiers = on`);
   const session = new Client({ connectionString: withLimits(database.url, SESSION_LIMITS.work).reveal() });
   await session.connect();
   const { rows } = await session.query(
