@@ -222,16 +222,10 @@ test("what the operator's address says of sessions stays, beside what the servic
 // the turn to change tables lost it to its silence meanwhile.
 test("what the database is set to by others changes neither how texts are read nor whose tables are, nor what a waiting transaction sees", async () => {
   const name = new URL(database.url.reveal()).pathname.slice(1);
-  for (const set of [
-    ...[
-      "DateStyle = 'SQL, DMY'",
-      "TimeZone = 'Asia/Kathmandu'",
-      "standard_conforming_strings = off",
-      "array_nulls = off",
-    ],
-    ...["default_transaction_isolation = 'serializable'", "idle_session_timeout = '1h'", "quote_all_identifiers = on"],
-    ...["search_path = elsewhere, public", "row_security = off"],
-  ])
+  const zoneAndOrder = ["TimeZone = 'Asia/Kathmandu'", "DateStyle = 'SQL, DMY'"];
+  const ends = ["default_transaction_isolation = 'serializable'", "idle_session_timeout = '1h'"];
+  const off = ["row_security", "standard_conforming_strings", "array_nulls"].map((one) => `${one} = off`);
+  for (const set of [...zoneAndOrder, ...ends, ...off, "search_path = elsewhere, public", "quote_all_identifiers = on"])
     await database.query(`ALTER DATABASE "${name}" SET ${set}`);
   const session = new Client({ connectionString: withLimits(database.url, SESSION_LIMITS.work).reveal() });
   await session.connect();
