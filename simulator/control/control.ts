@@ -56,6 +56,8 @@ export interface Control extends Records {
   budgetHeaders(shown: "on" | "off"): void;
   /** What was asked and paid since the start, or since an earlier ledger. */
   ledger(since?: Ledger): Ledger;
+  /** Of the company's day that has ended by the clock, and of no moment of the next. */
+  ledgerOfDayBefore(): Ledger;
   /** What the company has left of its day. */
   balance(): number;
   /** Moves the simulator's clock on, beyond whatever clock it was given. */
@@ -197,6 +199,10 @@ export class SimulatorControl extends RecordControl implements Control {
 
   ledger(since?: Ledger): Ledger {
     return this.parts.budget.ledger(since);
+  }
+
+  ledgerOfDayBefore(): Ledger {
+    return this.parts.budget.ledgerOfDayBefore();
   }
 
   balance(): number {

@@ -37,17 +37,23 @@ export interface Balance {
  * paid ends the day for cheaper ones too.
  */
 export class Budget {
-  private day = 0;
+  private day: number;
+  private dayBegan: Ledger;
+  private dayBefore: Ledger;
   private spent = 0;
   private bought = 0;
   private showsHeaders = true;
   private totals = { ours: 0, others: 0, refused: 0 };
   private readonly operations = new Map<string, Spending>();
 
-  constructor(private readonly settings: Pick<Settings, "dailyTokens" | "dayEndsAt" | "now">) {}
+  constructor(private readonly settings: Pick<Settings, "dailyTokens" | "dayEndsAt" | "now">) {
+    this.day = this.present();
+    this.dayBegan = this.dayBefore = this.ledger();
+  }
 
   /** A request has arrived. */
   asked(operation: string): void {
+    this.startDay();
     this.spendingOn(operation).requests++;
   }
 
@@ -110,17 +116,28 @@ export class Budget {
     return { ours: ours - since.ours, others: others - since.others, refused: refused - since.refused, operations };
   }
 
+  ledgerOfDayBefore(): Ledger {
+    this.startDay();
+    return this.dayBefore;
+  }
+
   private spendingOn(operation: string): Spending {
     const spending = this.operations.get(operation) ?? { requests: 0, tokens: 0 };
     this.operations.set(operation, spending);
     return spending;
   }
 
-  private startDay(): void {
+  private present(): number {
     const { dayEndsAt, now } = this.settings;
-    if (dayEndsAt === null) return;
-    const day = Math.floor((now().getTime() - dayEndsAt * 1_000) / DAY_MS);
-    if (day !== this.day) this.endDay();
+    return dayEndsAt === null ? 0 : Math.floor((now().getTime() - dayEndsAt * 1_000) / DAY_MS);
+  }
+
+  private startDay(): void {
+    const day = this.present();
+    if (day === this.day) return;
+    this.endDay();
+    this.dayBefore = this.ledger(day === this.day + 1 ? this.dayBegan : this.ledger());
+    this.dayBegan = this.ledger();
     this.day = day;
   }
 }

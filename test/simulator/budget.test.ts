@@ -156,6 +156,25 @@ test("the day ends by itself at the second of the day that it was given, or neve
   expect(never.balance()).toBe(0);
 });
 
+test("what a day cost is told when it is over, without what the next day asked already", async () => {
+  const clock = new TestClock();
+  const simulator = await start({ now: clock.now, dailyTokens: 1_000, dayEndsAt: 0 });
+  const stages = "GET /api/v2/stages";
+  const costs = async (requests: number) => {
+    const client = await connect(simulator);
+    for (let request = 0; request < requests; request += 1) await client.get("/api/v2/stages");
+    const { ours, operations } = simulator.control.ledgerOfDayBefore();
+    return [ours, operations[stages]?.requests ?? 0];
+  };
+  expect(await costs(2)).toEqual([0, 0]);
+  clock.advance(86_400);
+  expect(await costs(3)).toEqual([10, 2]);
+  clock.advance(86_400);
+  expect(await costs(0)).toEqual([15, 3]);
+  clock.advance(2 * 86_400);
+  expect(await costs(1)).toEqual([0, 0]);
+});
+
 test("headers of the budget can be switched off; the limit stands all the same", async () => {
   const { simulator, client } = await begin({ dailyTokens: 15 });
   const told = async () => {

@@ -50,7 +50,7 @@ export interface Days {
   until(when: Date): Promise<void>;
   /** So much time passes in which nobody is there. */
   away(ms: number): void;
-  /** The company's day ends. @returns what was asked and paid since the last time */
+  /** The company's day ends. @returns what was asked and paid in it; what is due when the next one begins is of the next */
   endDay(): Promise<Ledger>;
   stop(): Promise<void>;
 }
@@ -69,7 +69,6 @@ export async function startDays(database: TestDatabase, options: DaysOptions = {
   const simulator = await startSimulator({ ...company, dayEndsAt: 0, now: clock });
   const service = await startService(simulator, database, { clock, ...config });
   const passing = new Passing(database, clock, leapTo, scheduleOf(simulator, database, clock, config));
-  let last = simulator.control.ledger();
   return {
     simulator,
     service,
@@ -79,9 +78,7 @@ export async function startDays(database: TestDatabase, options: DaysOptions = {
     away: (ms) => leapTo(new Date(clock().getTime() + ms)),
     endDay: async () => {
       await passing.until(new Date(Math.floor(clock().getTime() / DAY_MS) * DAY_MS + DAY_MS));
-      const spent = simulator.control.ledger(last);
-      last = simulator.control.ledger();
-      return spent;
+      return simulator.control.ledgerOfDayBefore();
     },
     stop: async () => {
       await service.stop();
