@@ -78,13 +78,14 @@ async function kill(): Promise<void> {
 }
 
 interface Place {
+  generation: number;
   coming: object | null;
   walked: number | null;
   done: number;
 }
 async function place(): Promise<Place> {
   const [found] = await database.query<Place>(
-    "SELECT coming, walked_to AS walked, coming_done AS done FROM judged_copy",
+    "SELECT generation, coming, walked_to AS walked, coming_done AS done FROM judged_copy",
   );
   if (!found) throw new Error("the copy was never judged");
   return found;
@@ -181,9 +182,10 @@ test("a worker that is killed while what held before is deleted leaves every ans
   const holder = new Client({ connectionString: database.url.reveal() });
   await holder.connect();
   const killedAtTheLast = async (settings: object) => {
+    const { generation } = await place();
     await holder.query("BEGIN");
-    const ofLast = `SELECT 1 FROM deal_silence s WHERE deal_id = $1 AND generation = (SELECT generation FROM judged_copy) FOR UPDATE`;
-    await holder.query(ofLast, [1_000 + DEALS - 1]);
+    const ofLast = "SELECT 1 FROM deal_silence WHERE tenant_id = $1 AND deal_id = $2 AND generation = $3 FOR UPDATE";
+    await holder.query(ofLast, [tenantId, 1_000 + DEALS - 1, generation]);
     await setQuiet(service, settings, as);
     startWorker();
     await until("it waits for the last deal", async () => (await database.lockWaits()).length > 0);
