@@ -17,7 +17,7 @@ const NIL = "00000000-0000-0000-0000-000000000000";
 const MOST_RECORDS_A_COPY = 3;
 const NOT_ONES = `More than ${MOST_RECORDS_A_COPY} persons of the CRM have this address: it is not one person's. Name another.`;
 const TOO_FEW_LETTERS =
-  "This database's LC_CTYPE is C, so names are not found: move it to one of LOCALE 'C.UTF-8', say.";
+  "Where the tenant's rows lie LC_CTYPE is C, so names are not found: move it to a database of LOCALE 'C.UTF-8', say.";
 /** Rows of one kind in an export; what is beyond is said in it. */
 const MOST_OF_A_KIND = 10_000;
 
@@ -100,7 +100,7 @@ const NOTHING_SAID: Said = { names: [], crmIds: [] };
 export async function findPerson(scope: TenantScope, text: string, said: Said = NOTHING_SAID): Promise<Person> {
   const mailbox = mailboxIn(text);
   if (mailbox === null) throw new NotDoneError("This is no e-mail address.");
-  const [letters] = await scope.rows<{ known: boolean }>(KNOWS_LETTERS, [], { known: "flag" });
+  const [letters] = await scope.rows<{ known: boolean }>(KNOWS_LETTERS, [scope.tenantId], { known: "flag" });
   if (!letters?.known) throw new NotDoneError(TOO_FEW_LETTERS);
   const synced = await readRecords(scope, mailbox);
   const inCopyOf = (one: { copyId: number }) => synced.filter(({ copyId }) => copyId === one.copyId);

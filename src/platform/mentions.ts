@@ -19,10 +19,10 @@ const LONGEST_NAME = 300;
 const LONGEST_PATTERN = 15_000;
 
 /**
- * SQL: whether the database takes more than A to Z for letters. Where its LC_CTYPE is C it does not, and these expressions would
- * miss names in capitals, and find short ones within longer words.
+ * SQL: whether the database, of a cluster the node of tenant `$1`, takes more than A to Z for letters. Where its LC_CTYPE is C it
+ * does not, and these expressions would miss names in capitals, and find short ones within longer words.
  */
-export const KNOWS_LETTERS = "SELECT 'Ж' ~* 'ж' AS known";
+export const KNOWS_LETTERS = "SELECT 'Ж' ~* 'ж' AS known FROM connection WHERE tenant_id = $1 HAVING true";
 
 /**
  * How a person is found in texts, as regular expressions of PostgreSQL and of JavaScript: each mailbox in all its spellings,

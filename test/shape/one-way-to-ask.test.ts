@@ -121,7 +121,6 @@ test.each([
 const OPENED_OTHERWISE = [
   "faults/database-shut.test.ts", // an INSERT that its session does not reach
   "specification/list-pages.test.ts", // one server only
-  "specification/search-letters.test.ts", // a database of one server
   "specification/tenancy.test.ts", // says its reach
   "support/database.ts",
   "unit/crm-stopped.test.ts", // a server that is not there

@@ -1,29 +1,22 @@
 import "reflect-metadata";
-import { randomUUID } from "node:crypto";
 import { MEETING_ORDERS, readMeetings } from "../../src/briefing/lists/contact-and-meeting-lists";
 import { upsertMeetings } from "../../src/briefing/meeting-rows";
 import { asApplication } from "../../src/database/application-role";
-import { createDataSource, migrate } from "../../src/database/data-source";
-import { Database } from "../../src/database/database";
-import { entities } from "../../src/entities";
+import { migrate } from "../../src/database/data-source";
+import { distribute } from "../../src/operator/commands";
 import { findPerson } from "../../src/operator/person";
-import { Secret } from "../../src/platform/keyring";
-import { onServer, serverUrl } from "../support/database";
+import { createTestDatabase, workers } from "../support/database";
 
 // Seen red: a database whose letters are ASCII, as several operators make them, found "łukasik" nowhere; what a Mac wrote was not found as others write it;
 // nobody was told that an erasure there left "АННА" standing, and took "Анна" out of "Марианна".
-
-const NAME = `letters_${randomUUID().replaceAll("-", "")}`;
-beforeAll(() => onServer(`CREATE DATABASE ${NAME} TEMPLATE template0 ENCODING 'UTF8' LOCALE_PROVIDER libc LOCALE 'C'`));
-afterAll(() => onServer(`DROP DATABASE ${NAME} WITH (FORCE)`));
+// A cluster's coordinator was asked for what its nodes know.
 
 test("a meeting is found in whatever case, also where the database knows no other letters than ASCII; and no person by halves", async () => {
-  const url = new Secret(serverUrl(NAME));
-  await migrate(await asApplication(url));
-  const dataSource = await createDataSource({ url: await asApplication(url), entities }).initialize();
+  const database = await createTestDatabase({ plain: true });
   try {
-    const db = new Database(dataSource);
-    const scope = db.tenant(await db.idOf("acme"));
+    await migrate(await asApplication(database.url));
+    if (workers().length > 0) await distribute(database.url);
+    const scope = database.scope(await database.tenantId("acme"));
     const meeting = {
       title: "ANNA ŁUKASIK, Zoe\u0308 and Zoé",
       startsAt: new Date(),
@@ -46,6 +39,6 @@ test("a meeting is found in whatever case, also where the database knows no othe
       "LC_CTYPE is C, so names are not found: move it",
     );
   } finally {
-    await dataSource.destroy();
+    await database.drop();
   }
 });

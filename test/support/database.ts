@@ -79,10 +79,13 @@ export async function on(address: string, sql: string): Promise<Record<string, u
   }
 }
 
+const nodes = (database?: string) =>
+  workers().map((host) => Object.assign(new URL(serverUrl(database)), { host }).href);
+
 /** The nodes' databases of that name know each other by it: what is done to one is done to all. */
 async function onNodes(sql: string, database?: string): Promise<Record<string, unknown>[]> {
-  const addresses = workers().map((host) => Object.assign(new URL(serverUrl(database)), { host }).href);
-  return (await Promise.all([serverUrl(database), ...addresses].map((address) => on(address, sql)))).flat();
+  const addresses = [serverUrl(database), ...nodes(database)];
+  return (await Promise.all(addresses.map((address) => on(address, sql)))).flat();
 }
 
 /** The database that all others of this run are clones of. @param fill makes its tables and, on a cluster, distributes them */
@@ -99,8 +102,10 @@ export async function dropTemplate(): Promise<void> {
   await onNodes(`DROP DATABASE IF EXISTS ${TEMPLATE} WITH (FORCE)`);
 }
 
-async function createEmpty(name: string): Promise<void> {
-  await onNodes(`CREATE DATABASE ${name}`);
+async function createEmpty(name: string, isPlain = false): Promise<void> {
+  const create = `CREATE DATABASE ${name} ${isPlain ? "TEMPLATE template0 ENCODING 'UTF8' LOCALE_PROVIDER libc LOCALE 'C'" : ""}`;
+  await onServer(workers().length > 0 ? `CREATE DATABASE ${name}` : create);
+  for (const node of nodes()) await on(node, create);
   if (workers().length === 0) return;
   await onNodes("CREATE EXTENSION citus", name);
   const { hostname, port } = new URL(serverUrl());
@@ -111,10 +116,13 @@ async function createEmpty(name: string): Promise<void> {
   }
 }
 
-/** A database for one test file: migrated, empty, and its own. `empty` leaves even the tables out; on a cluster it has the nodes. */
-export async function createTestDatabase({ empty = false } = {}): Promise<TestDatabase> {
+/**
+ * A database for one test file: migrated, empty, and its own. `empty` leaves even the tables out; on a cluster it has the nodes.
+ * `plain`: empty, and where rows lie no letters are known but ASCII's; a cluster's coordinator knows them.
+ */
+export async function createTestDatabase({ empty = false, plain = false } = {}): Promise<TestDatabase> {
   const name = `test_${randomBytes(6).toString("hex")}`;
-  if (empty) await createEmpty(name);
+  if (empty || plain) await createEmpty(name, plain);
   else await onNodes(`CREATE DATABASE ${name} TEMPLATE ${TEMPLATE} STRATEGY file_copy`);
   // A cluster takes triggers on tenants' tables, as tests set them, only when it is told so.
   if (workers().length > 0) await onServer(`ALTER DATABASE ${name} SET citus.enable_unsafe_triggers = on`);
