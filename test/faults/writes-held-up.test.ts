@@ -28,8 +28,10 @@ beforeAll(async () => {
 beforeEach(() => holder.query("BEGIN"));
 afterEach(() => holder.query("ROLLBACK"));
 
-const JUDGING = "SELECT pg_advisory_xact_lock(20260015, hashint8(copy_id)) FROM connection";
-const KEEPING = "SELECT pg_advisory_xact_lock(20260017, hashint8(tenant_id)) FROM connection";
+/** Each where the service takes it: on a cluster the tenant's node, or the coordinator. */
+const JUDGING = "SELECT pg_advisory_xact_lock(20260015, hashint8(copy_id)) FROM connection WHERE tenant_id = $1";
+const KEEPING = "SELECT pg_advisory_xact_lock(20260017, hashint8($1))";
+const hold = async (sql: string) => holder.query(sql, [await database.tenantId("acme")]);
 const waits = async (most = 1) => {
   const found = await database.lockWaits();
   return found.length >= most && found;
@@ -38,7 +40,7 @@ const waits = async (most = 1) => {
 const values = async () => statesOf(await writeFields(service, story.meetingId, all("agreed")));
 const note = async () => [(await askNote(service, { meetingId: story.meetingId })).write?.state];
 const VALUES_COPIED = `SELECT custom_fields ->> $1 = 'agreed' AS copied FROM deal WHERE crm_id = $2`;
-const NOTE_COPIED = `SELECT 1 AS copied FROM note JOIN note_write ON crm_note_id = crm_id WHERE state = 'WRITTEN'`;
+const NOTE_COPIED = `SELECT 1 AS copied FROM note n JOIN note_write w ON w.tenant_id = n.tenant_id AND w.crm_note_id = n.crm_id WHERE w.state = 'WRITTEN'`;
 
 test.each([
   [
@@ -51,7 +53,7 @@ test.each([
 ] as const)(
   "what the CRM did with %s is known at once, though the copy is somebody else's for too long, and comes with the next sync",
   async (_, lock, write, copied) => {
-    await holder.query(lock);
+    await hold(lock);
     const states = await write();
     expect(states).toEqual(states?.map(() => "WRITTEN"));
     expect(states).toHaveLength(patches(simulator).length + posts(simulator).length);
@@ -77,10 +79,10 @@ test.each([
     const release = simulator.control.fail({ match, times: 1, with: { kind: "hangAfter" } });
     const writing = write();
     await until("it is sent", async () => patches(simulator).length + posts(simulator).length > 0);
-    await holder.query(`SELECT 1 FROM ${table} WHERE state = 'SENDING' FOR UPDATE`);
+    await hold(`SELECT 1 FROM ${table} WHERE tenant_id = $1 AND state = 'SENDING' FOR UPDATE`);
     release();
     const [first] = await until("it waits", waits);
-    await database.query("SELECT pg_terminate_backend($1)", [first?.pid]);
+    await database.query("SELECT pg_terminate_backend($1::int)", [first?.pid]);
     await until("it waits again", async () => (await database.lockWaits()).some(({ pid }) => pid !== first?.pid));
     await holder.query("COMMIT");
     expect(await writing).toEqual(["WRITTEN"]);
@@ -90,7 +92,7 @@ test.each([
 
 // Seen red: the note held its receipt and waited for who was kept out, who waited for the page, which waited for the receipt.
 test("a note, a page that shows it and somebody who is kept out do not wait for each other in a ring", async () => {
-  await holder.query(JUDGING);
+  await hold(JUDGING);
   const parts = {
     database: database.opened(),
     clock: systemClock,

@@ -78,12 +78,13 @@ test("an erasure and a recording of several meetings that wait for each other bo
        SELECT id, chr(100 - row_number() OVER (ORDER BY id)::int) AS name FROM meeting WHERE external_id IN ('x', 'y', 'z')) o
      WHERE m.id = o.id AND m.tenant_id = (SELECT id FROM tenant WHERE external_id = 'acme')`,
   );
+  const tenantId = await database.tenantId("acme");
   const holder = database.dataSource.createQueryRunner();
   await holder.startTransaction();
-  await holder.query("SELECT 1 FROM meeting WHERE external_id = 'b' FOR UPDATE");
+  await holder.query("SELECT 1 FROM meeting WHERE tenant_id = $1 AND external_id = 'b' FOR UPDATE", [tenantId]);
   const keepOut = new KeepOut(new Keyring(world.config.encryptionKeys));
   const parts = { database: database.opened(), keepOut, clock, logger: createLogger("silent") };
-  const erasing = erasePerson(parts, await database.tenantId("acme"), email, false);
+  const erasing = erasePerson(parts, tenantId, email, false);
   await until("the erasure waits", async () => (await database.lockWaits()).length > 0);
   const recording = record(["a", "b", "c"]);
   await until("the recording waits", async () => (await database.lockWaits()).length > 1);
