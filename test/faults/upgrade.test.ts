@@ -23,6 +23,7 @@ const LATER = [
   "ALTER TABLE audit_event DROP CONSTRAINT audit_event_action",
   "CREATE INDEX deal_change_by_kind ON deal_change (tenant_id, copy_id, kind)",
   "CREATE TABLE forecast (tenant_id bigint NOT NULL, id bigint NOT NULL, CONSTRAINT forecast_pkey PRIMARY KEY (tenant_id, id))",
+  "ALTER TABLE forecast OWNER TO crm_connection",
   "INSERT INTO migration (timestamp, name) VALUES (1895219200000, 'Later1895219200000')",
 ];
 
