@@ -41,6 +41,8 @@ test("a full page that says it is the last one is the last", async () => {
 class Notes extends CrmHttp {
   ids = Array.from({ length: 1_300 }, (_one, index) => index + 1);
   asked = 0;
+  /** How much farther than the next page it says that the next one begins. */
+  leap = 0;
 
   override async send({ url }: CrmRequest): Promise<CrmAnswer> {
     this.asked += 1;
@@ -49,12 +51,17 @@ class Notes extends CrmHttp {
     const end = Number(start) + Number(limit);
     const shown = this.ids
       .slice(Number(start), end)
-      .map((id) => ({ id, content: "", add_time: id === PAGE_SIZE ? "" : TIME }));
+      .map((id) => ({ id, content: "", add_time: id === PAGE_SIZE ? "" : TIME, person_id: id }));
     const more_items_in_collection = end < this.ids.length;
-    return page({ pagination: { more_items_in_collection, next_start: more_items_in_collection ? end : null } }, shown);
+    const next_start = more_items_in_collection ? end + this.leap : null;
+    return page({ pagination: { more_items_in_collection, next_start } }, shown);
   }
 }
 const TIME = "2026-11-20 12:00:00";
+
+const token = async () => new Secret("token");
+const apiOf = (http: CrmHttp) =>
+  new CrmApi({ http, baseUrl: "http://crm.example", tokens: { current: token, renewed: token } });
 
 // Planted and seen red: asked for the same page for ever, where all that were read have vanished; the last of each page counted twice.
 // Where only few rows are left it steps back by half a page as well: by half of those few it asked, and paid, five times as often.
@@ -62,8 +69,7 @@ test.each([0, 1, 499, 500, 800])(
   "where %i notes vanish behind the first page of a walk, all others are shown, and it ends",
   async (count) => {
     const http = new Notes();
-    const token = async () => new Secret("token");
-    const api = new CrmApi({ http, baseUrl: "http://crm.example", tokens: { current: token, renewed: token } });
+    const api = apiOf(http);
     const shown: number[] = [];
     let cursor: string | null = null;
     do {
@@ -78,3 +84,19 @@ test.each([0, 1, 499, 500, 800])(
     if (count === 0) expect(shown).toHaveLength(http.ids.length);
   },
 );
+
+const LEAPING: [what: string, ask: (api: CrmApi) => Promise<unknown>][] = [
+  ["the notes of a company", (api) => api.notes({ cursor: null })],
+  ["the notes on a deal", (api) => api.notesOf({ entity: "DEAL", id: 7 }, { cursor: null })],
+  ["the participants of a deal", (api) => api.participantIds(7, null)],
+];
+
+// Seen red: stepped back from there to what it had skipped, by half a page a request, a walk spent the company's day, run
+// after run; a look-up proved by it that a note is not there; and of a deal only those on the first page took part.
+test.each(LEAPING)("where the next page is said to begin beyond it, %s cannot be read", async (_what, ask) => {
+  const http = new Notes();
+  http.leap = 1_000_000;
+  await expect(ask(apiOf(http))).rejects.toMatchObject({ code: "UNREADABLE" });
+  expect(http.asked).toBe(1);
+  await http.close();
+});
