@@ -244,15 +244,12 @@ export class CrmApi {
     values: fields.CustomFieldValues,
   ): Promise<fields.CrmCustomFields> {
     const body = { custom_fields: Object.fromEntries(values.map(({ key, value }) => [key, value])) };
-    return readSingle(
-      await this.#calls.make({ method: "PATCH", ...ADDRESSES.setCustomFields(entity, id), body }),
-      fields.customFieldsRecord,
-    );
+    return fieldsIn(await this.#calls.make({ method: "PATCH", ...ADDRESSES.setCustomFields(entity, id), body }), id);
   }
 
   /** The custom fields of one record now. */
   async customFieldsOf(entity: fields.CrmEntity, id: number): Promise<fields.CrmCustomFields> {
-    return readSingle(await this.#get(ADDRESSES.record(entity, id)), fields.customFieldsRecord);
+    return fieldsIn(await this.#get(ADDRESSES.record(entity, id)), id);
   }
 
   /** In the order of the ids, so that a page that shows none beyond the last ends the way (decision 0014). */
@@ -295,6 +292,14 @@ export class CrmApi {
   #get(address: Address, query: Query = {}): Promise<CrmAnswer> {
     return this.#calls.make({ method: "GET", ...address, query });
   }
+}
+
+/** What another record holds is neither what was written to this one, nor the proof that it was not. */
+async function fieldsIn(answer: CrmAnswer, id: number): Promise<fields.CrmCustomFields> {
+  const record = await readSingle(answer, fields.customFieldsRecord);
+  if (record.id !== id)
+    throw new CrmError("UNREADABLE", "The CRM's answer is of another record than was asked for.", detailOf(answer));
+  return record;
 }
 
 const isTooSlow = ({ detail }: CrmError) => detail.tooSlow === true || TIME_OUTS.includes(detail.status);

@@ -1,4 +1,5 @@
 import type { CrmApi } from "../../src/crm/api";
+import type { CustomFieldKey } from "../../src/crm/parsing/fields";
 import { useRenewals } from "../support/renewals";
 
 const on = useRenewals();
@@ -32,4 +33,19 @@ test("who takes part in a deal is who is active there, each once, and not known 
   end();
   shows(/\/participants$/, [...links, { person_id: "nobody" }], last);
   await expect(api.participantIds(7, 2)).rejects.toMatchObject({ code: "UNREADABLE" });
+});
+
+const KEY = "a".repeat(40) as CustomFieldKey;
+const ANSWERS: [what: string, data: object][] = [
+  ["is of another record", { id: 8, custom_fields: { [KEY]: "agreed" } }],
+  ["has no custom fields in it", { id: 7 }],
+];
+
+// Seen red: what another record holds was taken for what was written, or for the proof that it was not; and without fields all
+// of them counted as empty.
+test.each(ANSWERS)("an answer that %s says nothing of the one that was asked for", async (_what, data) => {
+  on.simulator.control.fail({ match: "/api/v2/deals/7", with: { status: 200, body: { success: true, data } } });
+  await expect(api.customFieldsOf("DEAL", 7)).rejects.toMatchObject({ code: "UNREADABLE" });
+  const written = api.setCustomFields("DEAL", 7, [{ key: KEY, value: "agreed" }]);
+  await expect(written).rejects.toMatchObject({ code: "UNREADABLE" });
 });

@@ -164,13 +164,14 @@ const TOO_DEEP = { error: "is nested too deeply", abort: true };
 const areKeepable = (fields: CustomFields) => Buffer.byteLength(JSON.stringify(fields)) <= MAX_CUSTOM_FIELDS_BYTES;
 const TOO_LARGE = { error: `is larger than ${MAX_CUSTOM_FIELDS_BYTES} bytes` };
 
-const sentFields = z
-  .custom<CustomFields>(areFields, { error: "is no object", abort: true })
-  .nullish()
-  .transform((fields) => fields ?? {});
+const fieldsOrNull = z.custom<CustomFields>(areFields, { error: "is no object", abort: true }).nullable();
+const sentFields = fieldsOrNull.optional().transform((fields) => fields ?? {});
 
-/** All custom fields of the company, null where the record has none; an account without any sends null. */
-export const allCustomFields = sentFields.refine(areShallow, TOO_DEEP).refine(areKeepable, TOO_LARGE);
+/** All of the company, null where the record has none; an account without any sends null. Left out, they would all seem empty. */
+export const allCustomFields = fieldsOrNull
+  .transform((fields) => fields ?? {})
+  .refine(areShallow, TOO_DEEP)
+  .refine(areKeepable, TOO_LARGE);
 
 const isSet = ([, value]: [string, unknown]) => value !== null;
 
