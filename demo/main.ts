@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { Agent, setGlobalDispatcher } from "undici";
 import { messageOf } from "../src/platform/errors";
 import { BRIEFING_QUERY, briefingText } from "./briefing-text";
 import { connect } from "./consent";
@@ -35,9 +36,11 @@ async function show({ api, simulator, page }: Parts): Promise<void> {
   );
 }
 
+/** By a signal, or where nobody reads any more: as `head`, who had what they wanted. */
 function untilInterrupted(): Promise<void> {
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
     for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve());
+    process.stdout.on("error", (error: NodeJS.ErrnoException) => (error.code === "EPIPE" ? resolve() : reject(error)));
   });
 }
 
@@ -47,6 +50,8 @@ async function main(): Promise<void> {
     say(USAGE);
     return;
   }
+  // All that it asks stands on this machine, where no proxy leads that Node was told of (NODE_USE_ENV_PROXY).
+  setGlobalDispatcher(new Agent());
   say("CRM connection demo: a simulated CRM, a real PostgreSQL and the real service\n");
   const interrupted = untilInterrupted();
   const stops: (() => Promise<void> | void)[] = [];

@@ -42,7 +42,8 @@ type Stops = (() => Promise<void> | void)[];
  * @param withPage also builds and serves the product's page, with a stand-in for the product around it
  */
 export async function startParts(stops: Stops, say: (line: string) => void, withPage: boolean): Promise<Parts> {
-  removeLeftovers();
+  // One that was killed could not clean up after itself.
+  for (const name of demosHere(false)) rmSync(join(DATA, name), { recursive: true, force: true });
   const built = withPage ? buildPage() : Promise.resolve();
   // Awaited below, before the service starts; until then a failed build is no rejection that nobody hears.
   built.catch(() => {});
@@ -52,7 +53,8 @@ export async function startParts(stops: Stops, say: (line: string) => void, with
   stops.push(() => postgres.stop());
   say(`PostgreSQL     embedded, in ${directory}`);
 
-  const port = await freePort(PREFERRED_PORT);
+  // Another one that begins would find the same port free.
+  const port = await freePort(demosHere(true).length > 1 ? undefined : PREFERRED_PORT);
   const simulator = await startSimulator({ deals: DEALS, redirectUrl: `http://127.0.0.1:${port}/crm/callback` });
   stops.push(() => simulator.stop());
   say(`Simulated CRM  ${simulator.company.name}, ${DEALS} deals, at ${simulator.url}`);
@@ -85,11 +87,11 @@ export async function startParts(stops: Stops, say: (line: string) => void, with
   return { simulator, api: await Api.signIn(url, jwtSecret), page };
 }
 
-/** A demo that was killed could not clean up after itself. */
-function removeLeftovers(): void {
-  if (!existsSync(DATA)) return;
-  for (const name of readdirSync(DATA)) {
+/** The folders of demos whose process runs, or does not. */
+function demosHere(running: boolean): string[] {
+  const names = existsSync(DATA) ? readdirSync(DATA) : [];
+  return names.filter((name) => {
     const pid = Number(/^demo-(\d+)$/.exec(name)?.[1]);
-    if (pid && !isAlive(pid)) rmSync(join(DATA, name), { recursive: true, force: true });
-  }
+    return pid > 0 && isAlive(pid) === running;
+  });
 }
