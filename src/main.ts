@@ -21,7 +21,7 @@ async function main([command, ...words]: string[]): Promise<void> {
   // A command's stdout is what was asked for.
   const logger = createLogger(config.logLevel, command === undefined ? 1 : 2);
   if (command === "doctor") return probe(config, logger, words);
-  if (command === undefined) return serve(config, logger);
+  if (command === undefined) return serve(config, logger).catch((error) => failWhenWritten(error, logger));
   const run = COMMANDS[command];
   if (!run)
     throw new UnknownCommandError(`There is no command ${command}, but doctor, ${Object.keys(COMMANDS).join(", ")}.`);
@@ -82,6 +82,7 @@ async function serve(config: Config, logger: Logger): Promise<void> {
     const level = heldUpOf(error) ? "warn" : "error";
     logger[level]({ err: error }, "a rejection that nobody handled");
   });
+  process.on("uncaughtException", (error) => failWhenWritten(error, logger));
   // A command has no use for it, and begins in half the time without it.
   const { createApp } = await import("./app.js");
   const app = createApp(config, logger);
@@ -90,17 +91,18 @@ async function serve(config: Config, logger: Logger): Promise<void> {
     process.on(signal, () => {
       if (stoppingSince !== null) {
         // Whoever asks again does not wait for what is in hand, as the line below has told them.
-        if (performance.now() - stoppingSince > SAME_SIGNAL_MS) process.exit(1);
+        if (performance.now() - stoppingSince > SAME_SIGNAL_MS) void written(logger).then(() => process.exit(1));
         return;
       }
       stoppingSince = performance.now();
-      setTimeout(
-        () => fail(new LateEndError("It did not end in time and was ended.")),
-        config.drainMs + ENDS_WITHIN_MS,
-      ).unref();
+      const late = new LateEndError("It did not end in time and was ended.");
+      setTimeout(() => failWhenWritten(late, logger), config.drainMs + ENDS_WITHIN_MS).unref();
       logger.info({ signal }, "stopping: requests and pages in hand are finished first; the signal again ends at once");
       const ended = app.stop().then(() => written(logger));
-      ended.then(() => process.exit(0), fail);
+      ended.then(
+        () => process.exit(0),
+        (error) => failWhenWritten(error, logger),
+      );
     });
   }
   const address = await app.start().catch((error: unknown) => {
@@ -119,6 +121,9 @@ function wordsFor(error: unknown): string {
   if (heldUpOf(error)) return `The database held this up: ${messageOf(error)}. Run it again.`;
   return (error instanceof Error && error.stack) || String(error);
 }
+
+/** The lines before it say what led to it, and an exit leaves out those that are being written. */
+const failWhenWritten = (error: unknown, logger: Logger) => written(logger).then(() => fail(error));
 
 function fail(error: unknown): never {
   process.stderr.write(`${wordsFor(error)}\n`);

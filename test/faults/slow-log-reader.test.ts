@@ -2,8 +2,9 @@ import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import { tokenFor } from "../support/actors";
 import { post } from "../support/http";
-import { startProgram } from "../support/processes";
+import { type Program, startProgram } from "../support/processes";
 import type { Said } from "../support/programs/full-log";
+import type { Throws } from "../support/programs/throws";
 import { useCrm } from "../support/world";
 
 // Planted and seen red: lines that are written before the work goes on; the process then stands still for ever.
@@ -15,9 +16,11 @@ const REQUESTS = 1_500;
 const AT_ONCE = 25;
 const ENDS_WITHIN_MS = 20_000;
 
+const answered = ({ output }: Program) => new Set(output().match(/"operationName":"Number\d+"/g)).size;
+
 /** A process whose log is not read, which has answered so many requests. */
-async function unread() {
-  const { program, service } = await world.startProcess({ LOG_LEVEL: "debug" });
+async function unread(environment: Record<string, string> = {}) {
+  const { program, service } = await world.startProcess({ LOG_LEVEL: "debug", ...environment });
   const headers = { authorization: `Bearer ${await tokenFor()}` };
   program.child.stdout?.pause();
   const ask = async (number: number) => {
@@ -39,8 +42,24 @@ test("a log that nobody reads holds up no request, and is all there when it is r
   await sleep(2_000);
   program.child.stdout?.resume();
   expect(await program.ended).toBe(0);
-  const answered = program.output().match(/"operationName":"Number\d+"/g);
-  expect(new Set(answered).size).toBe(REQUESTS);
+  expect(answered(program)).toBe(REQUESTS);
+});
+
+// Seen red: the lines that were being written then were left out.
+test.each([
+  ["by a second signal", "SIGTERM"],
+  ["by what nobody foresaw", "SIGUSR2"],
+] as const)("nor does an end at once, %s, leave out a line", async (_, signal) => {
+  const place: Throws = "test/support/programs/throws.js";
+  const program = await unread({ DRAIN_SECONDS: "60", NODE_OPTIONS: `--require ${process.cwd()}/dist/${place}` });
+  program.child.kill("SIGTERM");
+  await sleep(1_500);
+  program.child.kill(signal);
+  await sleep(1_000);
+  program.child.stdout?.resume();
+  expect(await program.ended).toBe(1);
+  expect(answered(program)).toBe(REQUESTS);
+  expect(program.output().includes("nobody foresaw this")).toBe(signal === "SIGUSR2");
 });
 
 // Seen red: the exit tried for ever to write, with all signals unheard.
