@@ -1,4 +1,4 @@
-import { request } from "undici";
+import { Agent, request } from "undici";
 import { fetchKeys, KeysUnreadableError, LAST_KNOWN_MS } from "../auth/key-set";
 import { answering, inOwnSession } from "../database/application-role";
 import { DatabaseRoleError, DatabaseUnavailableError, MORE_SESSIONS, NO_SESSION_LEFT } from "../database/errors";
@@ -114,11 +114,11 @@ type Probe =
     }
   | { reached: false; why: string };
 
-/** One GET for the operator's eyes, without a token; redirects are shown and not followed. */
+/** One GET for the operator's eyes, as the service goes, through no proxy of Node's; without a token; redirects are shown and not followed. */
 async function probe(url: string): Promise<Probe> {
-  const askedAt = Date.now();
+  const [askedAt, dispatcher, signal] = [Date.now(), new Agent({ pipelining: 0 }), AbortSignal.timeout(TIMEOUT_MS)];
   try {
-    const answer = await request(url, { signal: AbortSignal.timeout(TIMEOUT_MS), headers: { accept: "*/*" } });
+    const answer = await request(url, { dispatcher, signal, headers: { accept: "*/*" } });
     const text = (await answer.body.text()).slice(0, MAX_BYTES);
     const sentAt = Date.parse(String(answer.headers.date));
     return {

@@ -1,8 +1,10 @@
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { EnvHttpProxyAgent, getGlobalDispatcher, setGlobalDispatcher } from "undici";
 import type { SimulatorOptions } from "../../simulator";
 import { type ProbeReport, reportInto } from "../../src/operator/crm-probe";
+import { examine } from "../../src/operator/doctor";
 import { dumpState } from "../support/dump";
 import { startProgram } from "../support/processes";
 import { connect, noJobIsDue, syncEnds } from "../support/stories";
@@ -229,4 +231,15 @@ test("a report has no command of a terminal, and says the same", async () => {
   const text = readFileSync(file, "utf8");
   expect(text).toMatch(/^[\n\x20-\x7e]+$/);
   expect(JSON.parse(text)).toEqual(report);
+});
+
+// Seen red: through it, and all was well where the service reaches nothing.
+test("doctor asks the CRM as the service does, through no proxy that Node was told of", async () => {
+  const world = await World.start({ deals: 10 });
+  started.push(world);
+  const direct = getGlobalDispatcher();
+  setGlobalDispatcher(new EnvHttpProxyAgent({ httpProxy: "http://127.0.0.1:9" }));
+  const findings = await examine(() => world.config);
+  setGlobalDispatcher(direct);
+  expect(findings.map(({ what }) => what)).toContainEqual(expect.stringMatching(/^the CRM shows its consent page/));
 });
