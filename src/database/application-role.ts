@@ -5,7 +5,7 @@ import { SECOND_MS } from "../platform/clock";
 import { messageOf, ServiceError } from "../platform/errors";
 import { type Secret, withOptions } from "../platform/keyring";
 import { type Ask, readLayout } from "./cluster";
-import { DatabaseRoleError, refuseUnfit, type Unfit, unavailable } from "./errors";
+import { DatabaseRoleError, needsOperator, refuseUnfit, type Unfit, unavailable } from "./errors";
 import { type SessionLimits, SILENCE_MS, withoutTransactionLimit } from "./session-limits";
 
 /** Owns the tables. All sessions of the service act as this role, which sees one tenant's rows at a time. */
@@ -116,7 +116,7 @@ const pooler = (how: string): Unfit => ({
 
 /**
  * Whoever DATABASE_URL names, a superuser perhaps, all sessions act as a role that cannot pass the row policies. What is
- * missing of the roles and of their rights is made, where the user may; where nothing is missing, nothing is asked.
+ * missing of the roles and of their rights is made, where the user may, and else told; where nothing is missing, nothing is asked.
  * The address says too whether the server knows a limit for transactions, which PostgreSQL 17 has brought.
  * @returns the address by which the service connects
  * @throws DatabaseUnavailableError, DatabaseRoleError, UnfitDatabaseError with what to do
@@ -132,42 +132,41 @@ export async function asApplication(url: Secret): Promise<Secret> {
     if (layout.kind === "UNUSABLE") refuseUnfit(layout);
     if (await lacks(client)) {
       await client.query("SELECT pg_advisory_lock($1)", [ROLE_LOCK]);
-      if (await lacks(client)) await client.query(MAKE_ROLES).catch(refuse);
+      if (await lacks(client)) await client.query(MAKE_ROLES).catch(() => undefined);
     }
     const missing = await lacks(client);
     if (missing) refuse(missing);
   };
   const pooled = await inOwnSession(url, prepare).catch((cause: unknown) => {
-    throw cause instanceof ServiceError ? cause : unavailable(url, cause);
+    throw cause instanceof ServiceError || needsOperator(cause) ? cause : unavailable(url, cause);
   });
   refuseUnfit(pooled);
   return withOptions(known, `-c role=${APPLICATION_ROLE} ${REACHES_NODES}`);
 }
 
-/** Why nothing can be written to this database; null where it can. What a session sets for itself is not looked at. */
+/** Why nothing can be written to this database, or not safely; null where it can. What a session sets for itself is not looked at. */
 export async function unfitBecause(ask: Ask): Promise<Unfit | null> {
-  const [found] = await ask<{ encoding: string; isStandby: boolean; isReadOnly: boolean }>(
-    `SELECT current_setting('server_encoding') AS encoding, pg_is_in_recovery() AS "isStandby",
-       (SELECT reset_val = 'on' FROM pg_settings WHERE name = 'default_transaction_read_only') AS "isReadOnly"`,
-  );
-  if (found?.isStandby)
-    return { what: "it is a standby, which takes no writes", todo: "give DATABASE_URL the primary's address" };
-  if (found?.isReadOnly)
-    return { what: "default_transaction_read_only is on", todo: "look whether its disk is full, and set it off" };
-  if (found?.encoding === "UTF8") return null;
-  return {
-    what: `its encoding is ${found?.encoding}, which not every name has a place in`,
-    todo: "make it with ENCODING 'UTF8'",
-  };
+  const [unfit = null] = await ask<Unfit>(UNFIT);
+  return unfit;
 }
+
+/** A session of ours may not set session_replication_role. */
+const UNFIT = `SELECT what, todo FROM (VALUES
+  (pg_is_in_recovery(), 'it is a standby, which takes no writes', 'give DATABASE_URL the primary''s address'),
+  ((SELECT reset_val = 'on' FROM pg_settings WHERE name = 'default_transaction_read_only'),
+    'default_transaction_read_only is on', 'look whether its disk is full, and set it off'),
+  (current_setting('session_replication_role') = 'replica',
+    'session_replication_role is replica, so that no foreign key holds', 'RESET it for the database and its user'),
+  (current_setting('server_encoding') <> 'UTF8',
+    'its encoding is ' || current_setting('server_encoding') || ', which not every name has a place in',
+    'make it with ENCODING ''UTF8''')) looked (is_so, what, todo) WHERE is_so LIMIT 1`;
 
 /** Why the user cannot act as the roles yet; null where all is there. */
 async function lacks(client: Client): Promise<Error | null> {
   try {
     await client.query(`SET ROLE ${ACROSS_TENANTS_ROLE}; SET ROLE ${APPLICATION_ROLE}`);
-    const { rows } = await client.query(RIGHTS);
-    if (!rows[0]?.enough) return new Error(`the role ${APPLICATION_ROLE} may not create tables`);
-    return rows[0]?.reaches ? null : new Error("Citus cannot log in to its nodes as them");
+    const { rows } = await client.query<{ lack: string }>(LACK);
+    return rows[0] ? new Error(rows[0].lack) : null;
   } catch (error) {
     return new Error(messageOf(error));
   } finally {
@@ -176,10 +175,13 @@ async function lacks(client: Client): Promise<Error | null> {
 }
 
 /** Citus passes a statement on in the name of the role that asks, and logs in to its nodes as that. */
-const RIGHTS = `SELECT has_database_privilege(current_database(), 'CREATE')
-  AND has_schema_privilege('public', 'CREATE') AND pg_has_role('${ACROSS_TENANTS_ROLE}', current_user, 'USAGE') AS enough,
-  NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus') OR (SELECT bool_and(rolcanlogin) FROM pg_roles
-    WHERE rolname IN ('${APPLICATION_ROLE}', '${ACROSS_TENANTS_ROLE}')) AS reaches`;
+const LACK = `SELECT lack FROM (VALUES
+  (has_database_privilege(current_database(), 'CREATE') AND has_schema_privilege('public', 'CREATE'),
+    'the role ${APPLICATION_ROLE} may not create tables'),
+  (pg_has_role('${ACROSS_TENANTS_ROLE}', current_user, 'USAGE'), '${ACROSS_TENANTS_ROLE} does not inherit ${APPLICATION_ROLE}'),
+  (NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus') OR (SELECT bool_and(rolcanlogin) FROM pg_roles
+    WHERE rolname IN ('${APPLICATION_ROLE}', '${ACROSS_TENANTS_ROLE}')), 'Citus cannot log in to its nodes as them')
+  ) looked (is_so, lack) WHERE NOT is_so LIMIT 1`;
 
 function refuse(cause: unknown): never {
   const what = `The database's user may not act as ${APPLICATION_ROLE} and ${ACROSS_TENANTS_ROLE}: ${messageOf(cause)}.`;

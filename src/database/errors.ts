@@ -68,16 +68,16 @@ const ENDED_CODES = ["57P01", "57P02", "57P03", "57P05", NO_SESSION_LEFT, "ECONN
 /** By which the network says that nothing was reached: no address, no way, nobody there. */
 export const UNREACHED_CODES = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "EHOSTDOWN"];
 const GIVEN_UP_CODES = new Set<unknown>([...LOCK_CODES, ...ENDED_CODES, ...UNREACHED_CODES]);
-/** For a disk or a memory that is full, or a database that takes no writes: it is so until somebody makes room, or names the primary. */
-const FULL_CODES = ["53100", "53200", "25006"];
+/** For a disk, a memory or temp_file_limit that is full, or a database that takes no writes: it is so until somebody makes room, or names the primary. */
+const FULL_CODES = ["53100", "53200", "53400", "25006"];
 /**
  * For a database that is not there, or takes no sessions, as while it is restored, for a user who may not log in or has lost
  * rights, and for tables that the start has seen and nobody finds now, as while a restore drops them.
  */
 const SHUT_CODES = ["3D000", "55000", "28000", "28P01", "42501", "42P01"];
 const OPERATOR_CODES = new Set<unknown>([...FULL_CODES, ...SHUT_CODES]);
-/** It has a code of these, and is a bug: a row of another tenant. */
-const OF_POLICY = /row-level security/;
+/** It has a code of these, and is a bug: a row of another tenant. Known by who found it, whatever lc_messages is, or on a cluster by the words. */
+const OF_POLICY = /^ExecWithCheckOptions |row-level security/;
 /** For a statement over its limit: again it would take as long, so that whoever goes on by itself must not. */
 const TOO_LONG = "57014";
 /** A cluster's coordinator says so of a tenant's node that is away, in a session that itself goes on. */
@@ -111,7 +111,10 @@ export const isNodeAway = (error: unknown): boolean =>
 
 /** Whether the server has no room, is to be read alone, or is shut to its user: nothing of the work was done, and somebody must act. */
 export const needsOperator = (error: unknown): boolean =>
-  OPERATOR_CODES.has(codeOf(error)) && !OF_POLICY.test(messageOf(error));
+  OPERATOR_CODES.has(codeOf(error)) && !OF_POLICY.test(`${foundBy(error)} ${messageOf(error)}`);
+/** PostgreSQL's own name of the place. */
+const foundBy = (error: unknown) =>
+  typeof error === "object" && error !== null && "routine" in error ? error.routine : "";
 
 /** How a failure is logged after which the work is tried again: "warn" mends itself. */
 export const levelOf = (error: unknown): "error" | "warn" =>

@@ -75,8 +75,8 @@ async function checkFitness(look: ReadOnlySession): Promise<Finding> {
     await look.rows(`SET work_mem = '64kB'; ${BESIDE_MEMORY}; RESET work_mem`);
   } catch (error) {
     const todo = TODO_BESIDE[String(codeOf(error))] ?? "give its user back its rights: Roles in docs/operations.md";
-    if (needsOperator(error)) return fault(`database: ${messageOf(error)}`, todo);
-    // It may have a limit for such files.
+    if (!needsOperator(error)) throw error;
+    return fault(`database: ${messageOf(error)}`, todo);
   }
   return ok("database: it takes writes, in UTF8, and has room on its disk");
 }
@@ -90,6 +90,7 @@ const BESIDE_MEMORY = "SELECT count(*) FROM (SELECT n FROM generate_series(1, 20
 const TODO_BESIDE: Record<string, string> = {
   "53100": "give its disk room; docs/operations.md says what fills it",
   "53200": "give its machine memory, or end what takes it",
+  "53400": "raise temp_file_limit",
 };
 
 /** As docs/operations.md has them under Scaling, of a worker: which processes are one, their sessions do not say. */

@@ -8,7 +8,7 @@ import { lineOf } from "../../src/operator/checks";
 import { examine } from "../../src/operator/doctor";
 import { readConfig } from "../../src/platform/config";
 import { onServer } from "../support/database";
-import type { Program } from "../support/processes";
+import { type Program, startProgram } from "../support/processes";
 import type { GraphQLAnswer, Service } from "../support/service";
 import { connect, RECORD_MEETING, recordMeeting, syncEnds, until } from "../support/stories";
 import { useCrm } from "../support/world";
@@ -169,6 +169,13 @@ test("doctor says what to do where its user has no session left", async () => {
   await database.query(`ALTER ROLE ${USER} CONNECTION LIMIT -1`);
 });
 
+// Seen red: all was well.
+test("doctor says what to do where its user may put nothing beside its memory", async () => {
+  await database.query(`ALTER ROLE ${USER} SET temp_file_limit = 0`);
+  expect(await doctor()).toEqual([expect.stringMatching(/ exceeds "temp_file_limit" .* {2}-> raise temp_file_limit$/)]);
+  await database.query(`ALTER ROLE ${USER} RESET temp_file_limit`);
+});
+
 // Seen red: its tables were said to belong to another role, and an empty database was asked for.
 test("doctor says which rights are to be given back, and asks for no other database", async () => {
   await database.query(`REVOKE ${ROLES} FROM ${USER}`);
@@ -183,6 +190,22 @@ test("doctor says which rights are to be given back, and asks for no other datab
   expect(await doctor()).toEqual([]);
 });
 
+const start = async () => {
+  const { ended, output } = startProgram("src/main.js", { ...world.environment, DATABASE_URL: url.href });
+  expect(await ended).toBe(1);
+  return output();
+};
+
+// Seen red: that the roles, which it has, may not be granted; and that the database cannot be reached.
+test("a start says which right is missing, or which room", async () => {
+  await database.query("REVOKE CREATE ON SCHEMA public FROM crm_connection");
+  expect(await start()).toMatch(/: the role crm_connection may not create tables\. As an administrator/);
+  await database.query("GRANT CREATE ON SCHEMA public TO crm_connection");
+  await database.query(`ALTER ROLE ${USER} SET temp_file_limit = 0; ALTER ROLE ${USER} SET work_mem = '64kB'`);
+  expect(await start()).toMatch(/^The database does not let this be done: temporary file size exceeds/);
+  await database.query(`ALTER ROLE ${USER} RESET ALL`);
+});
+
 test("a row of another tenant is a bug, though PostgreSQL refuses it by the same code", async () => {
   const dataSource = createDataSource({ url: await asApplication(database.url), entities });
   await dataSource.initialize();
@@ -190,5 +213,8 @@ test("a row of another tenant is a bug, though PostgreSQL refuses it by the same
   const error = await rows("INSERT INTO kept_out_key (tenant_id, sealed_key) VALUES (2, '')").catch((e: unknown) => e);
   await dataSource.destroy();
   expect(error).toMatchObject({ code: "42501" });
+  expect(heldUpOf(error)).toBeNull();
+  // Seen red: in a language of which we know no word.
+  Object.assign(error as object, { message: "neue Zeile verletzt Policy für Sicherheit auf Zeilenebene" });
   expect(heldUpOf(error)).toBeNull();
 });

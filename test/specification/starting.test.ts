@@ -40,20 +40,20 @@ test("a bad configuration ends the start with every fault named, and no stack", 
   for (const name of ["PORT", "CRM_CLIENT_ID", "ENCRYPTION_KEYS"]) expect(text).toContain(name);
 });
 
-// Seen red: it began, doctor found nothing, and every write was told as a bug of ours.
-test("a database that takes no writes, or has no place for every name, is told at the start and by doctor", async () => {
-  const readOnly = await createTestDatabase();
-  const name = new URL(readOnly.url.reveal()).pathname.slice(1);
+// Seen red: it began, doctor found nothing, and every write was told as a bug of ours; or rows stayed whose connection was gone.
+test("a database that takes no writes, keeps no foreign key, or has no place for every name, is told at the start and by doctor", async () => {
+  const set = await createTestDatabase();
+  const name = new URL(set.url.reveal()).pathname.slice(1);
   const latin = `${name}_latin`;
-  await database.query(`ALTER DATABASE "${name}" SET default_transaction_read_only = on`);
   await database.query(`CREATE DATABASE "${latin}" ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0`);
-  const latinUrl = new URL(readOnly.url.reveal());
-  latinUrl.pathname = latin;
+  const { href: latinUrl } = Object.assign(new URL(set.url.reveal()), { pathname: latin });
   try {
-    for (const [url, what] of [
-      [readOnly.url.reveal(), "default_transaction_read_only is on"],
-      [latinUrl.href, "its encoding is LATIN1"],
+    for (const [url, setting, what] of [
+      [set.url.reveal(), "default_transaction_read_only = on", "default_transaction_read_only is on"],
+      [set.url.reveal(), "session_replication_role = replica", "session_replication_role is replica"],
+      [latinUrl, null, "its encoding is LATIN1"],
     ] as const) {
+      if (setting) await database.query(`ALTER DATABASE "${name}" RESET ALL; ALTER DATABASE "${name}" SET ${setting}`);
       const text = await failureOf({ DATABASE_URL: url });
       expect(text).toContain(`The database cannot be used: ${what}`);
       const doctor = startProgram("src/main.js", { ...environment, DATABASE_URL: url }, ["doctor"]);
@@ -63,7 +63,7 @@ test("a database that takes no writes, or has no place for every name, is told a
   } finally {
     await database.query(`ALTER DATABASE "${name}" RESET ALL`);
     await database.query(`DROP DATABASE "${latin}" WITH (FORCE)`);
-    await readOnly.drop();
+    await set.drop();
   }
 });
 
