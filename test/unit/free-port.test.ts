@@ -1,5 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
+import { join } from "node:path";
+import { startEmbeddedPostgres } from "../../src/database/embedded/embedded-postgres";
 import { freePort } from "../../src/database/embedded/programs";
 
 /** Where systems begin to give ports to whoever asks for any: Linux here, others later. */
@@ -18,3 +20,10 @@ test("a free port is the one that is preferred, or else none that a system gives
   }
   other.close();
 });
+
+// Seen red: a stack, and on a read-only file system ENOENT.
+test("an embedded database that no folder can be made for says what to do", () =>
+  expect(startEmbeddedPostgres({ directory: join(__filename, "data"), durable: false })).rejects.toMatchObject({
+    code: "EMBEDDED_POSTGRES_FAILED",
+    message: expect.stringMatching(/^No database can be kept in .* or set DATABASE_URL\.$/),
+  }));

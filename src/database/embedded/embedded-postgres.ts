@@ -36,8 +36,14 @@ export interface EmbeddedOptions {
 export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
   const directory = resolve(options.directory);
   const binaries = findBinaries();
-  mkdirSync(directory, { recursive: true });
-  await takeOwnership(directory);
+  try {
+    mkdirSync(directory, { recursive: true });
+    await takeOwnership(directory);
+  } catch (cause) {
+    if (cause instanceof EmbeddedPostgresError) throw cause;
+    const todo = "Start it in a folder that it may write to, or set DATABASE_URL.";
+    throw new EmbeddedPostgresError(`No database can be kept in ${directory}: ${messageOf(cause)}. ${todo}`, { cause });
+  }
   const password = passwordOf(directory);
   if (!existsSync(join(directory, "data"))) await initialize(binaries, directory);
   for (let attempt = 1; ; attempt += 1) {
