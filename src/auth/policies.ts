@@ -80,6 +80,9 @@ export interface AuditEntry {
   code?: string;
   /** An operation, an entity, or the id of a meeting, deal or run, or of the CRM's company and user; never what the CRM says of it. */
   subject?: string;
+  /** What the change replaced, and by what: a field's key, a deal's number, settings. */
+  was?: string | null;
+  became?: string | null;
 }
 
 /** A refusal that comes again sooner is in the log alone: nobody can fill the table by asking for what is refused. */
@@ -88,19 +91,19 @@ const REFUSALS: readonly AuditAction[] = ["CONSENT_REJECTED", "POLICY_REFUSED"];
 
 /** Records an event in the caller's transaction, and says so in the log once that has been committed. */
 export async function recordAudit(scope: TenantScope, logger: Logger, entry: AuditEntry): Promise<void> {
-  const { action, actor, at, code = null, subject = null } = entry;
+  const { action, actor, at, code = null, subject = null, was = null, became = null } = entry;
   const refused = REFUSALS.includes(action);
   const { tenant, userId = null, role = null } = actor ?? {};
   const { tenantId } = scope;
   await scope.rows(
-    `INSERT INTO audit_event (tenant_id, at, action, refused, code, subject, user_id, role)
-     SELECT $1, $2, $3, $4, $5, $6, $7, $8 WHERE NOT $4 OR NOT EXISTS (
+    `INSERT INTO audit_event (tenant_id, at, action, refused, code, subject, user_id, role, was, became)
+     SELECT $1, $2, $3, $4, $5, $6, $7, $8, $10, $11 WHERE NOT $4 OR NOT EXISTS (
        SELECT 1 FROM audit_event e WHERE e.tenant_id = $1 AND e.at > $9 AND e.action = $3
          AND (e.code, e.subject, e.user_id) IS NOT DISTINCT FROM ($5, $6, $7))
      ON CONFLICT DO NOTHING`,
-    [tenantId, at, action, refused, code, subject, userId, role, new Date(at.getTime() - REPEATED_MS)],
+    [tenantId, at, action, refused, code, subject, userId, role, new Date(at.getTime() - REPEATED_MS), was, became],
   );
-  const audit = { action, refused, code, subject, userId, role, at };
+  const audit = { action, refused, code, subject, userId, role, was, became, at };
   scope.afterCommit(() => logger.info({ tenant, tenantId, audit }, "audit"));
 }
 

@@ -45,12 +45,16 @@ async function isReadable(copy: CopyScope, dealId: number): Promise<boolean> {
   return found.length > 0;
 }
 
-/** Whether the user was shown the deal as a candidate. */
-async function isCandidate(scope: TenantScope, meetingId: string, copyId: number, dealId: number): Promise<boolean> {
-  const sql = `SELECT 1 FROM meeting_match
+/** The deal that a meeting was about, where the user was shown another as a candidate; undefined where not. */
+async function dealBefore(scope: TenantScope, meetingId: string, copyId: number, dealId: number) {
+  const sql = `SELECT deal_id AS "dealId" FROM meeting_match
     WHERE tenant_id = $1 AND meeting_id = $2 AND copy_id = $3 AND candidates @> $4::jsonb`;
-  return (await scope.rows(sql, [scope.tenantId, meetingId, copyId, JSON.stringify([{ dealId }])])).length > 0;
+  const parameters = [scope.tenantId, meetingId, copyId, JSON.stringify([{ dealId }])];
+  return (await scope.rows<{ dealId: number | null }>(sql, parameters, { dealId: "number" }))[0];
 }
+
+const CHOSEN = `SELECT chosen_deal_id AS "dealId" FROM meeting_match
+  WHERE tenant_id = $1 AND meeting_id = $2 AND chosen_deal_id IS NOT NULL`;
 
 /** For those who are there: for whom it was kept before, be it the same deal, counts no more. */
 async function storeChoice(
@@ -138,10 +142,12 @@ export class Meetings {
       const copyId = await liveCopyId(scope);
       if (copyId === null) return NOT_CONNECTED;
       if (deal?.copyId !== copyId || !(await isReadable({ ...scope, copyId }, deal.crmId))) return NO_DEAL;
-      if (!(await isCandidate(scope, subject, copyId, deal.crmId))) return NO_CANDIDATE;
+      const before = await dealBefore(scope, subject, copyId, deal.crmId);
+      if (!before) return NO_CANDIDATE;
       await storeChoice(scope, subject, copyId, { dealId: deal.crmId, by: actor.userId, at: now });
       await matchMeetings(scope, [meeting], now, "CHOSEN");
-      await recordAudit(scope, this.logger, { action: "DEAL_CHOSEN", actor, at: now, subject });
+      const [was, became] = [before.dealId?.toString(), deal.crmId.toString()];
+      await recordAudit(scope, this.logger, { action: "DEAL_CHOSEN", actor, at: now, subject, was, became });
       return accepted(meeting.row);
     });
   }
@@ -150,11 +156,12 @@ export class Meetings {
   unchoose(actor: Actor, meetingId: string | null): Promise<Outcome<MeetingRow, "MEETING_NOT_FOUND">> {
     return this.#withMeeting(actor, meetingId, async (scope, meeting) => {
       const [now, subject] = [this.clock(), meeting.row.id];
-      const taken = `${DROP_CHOICES} AND chosen_deal_id IS NOT NULL RETURNING 1`;
-      if ((await scope.rows(taken, [scope.tenantId, [subject]])).length === 0) return accepted(meeting.row);
+      const [chosen] = await scope.rows<{ dealId: number }>(CHOSEN, [scope.tenantId, subject], { dealId: "number" });
+      if (!chosen) return accepted(meeting.row);
+      await scope.rows(DROP_CHOICES, [scope.tenantId, [subject]]);
       await matchMeetings(scope, [meeting], now, "UNCHOSEN");
       const event = { action: "DEAL_CHOSEN", actor, at: now, subject, code: "TAKEN_BACK" } as const;
-      await recordAudit(scope, this.logger, event);
+      await recordAudit(scope, this.logger, { ...event, was: chosen.dealId.toString() });
       return accepted(meeting.row);
     });
   }
@@ -163,9 +170,11 @@ export class Meetings {
   cancel(actor: Actor, meetingId: string | null): Promise<Outcome<MeetingRow, "MEETING_NOT_FOUND">> {
     return this.#withMeeting(actor, meetingId, async (scope, meeting) => {
       if (meeting.row.cancelledAt !== null) return accepted(meeting.row);
-      const row = { ...meeting.row, cancelledAt: this.clock() };
-      await scope.typed((orm) => orm.update(MeetingRow, keyOf(row), { cancelledAt: row.cancelledAt }));
-      await matchMeetings(scope, [{ ...meeting, row }], this.clock(), "CANCELLED");
+      const now = this.clock();
+      const row = { ...meeting.row, cancelledAt: now };
+      await scope.typed((orm) => orm.update(MeetingRow, keyOf(row), { cancelledAt: now }));
+      await matchMeetings(scope, [{ ...meeting, row }], now, "CANCELLED");
+      await recordAudit(scope, this.logger, { action: "MEETING_CANCELLED", actor, at: now, subject: row.id });
       return accepted(row);
     });
   }

@@ -50,6 +50,7 @@ const MAPPINGS = `
   JOIN connection c ON c.tenant_id = $1
   JOIN synced_copy s ON s.tenant_id = $1 AND s.id = c.copy_id AND s.crm_company_id = m.crm_company_id
   WHERE m.tenant_id = $1 ORDER BY m.entity`;
+const CLEAR = "DELETE FROM field_mapping WHERE tenant_id = $1 AND entity = $2 RETURNING field_key AS was";
 
 export const readFieldMappings = ({ tenantId, entities }: TenantScope): Promise<FieldMappingRow[]> =>
   entities(FieldMappingRow, MAPPINGS, [tenantId]);
@@ -106,8 +107,10 @@ export class FieldMappings {
       const { bound } = await lockConnection(scope);
       // Disconnected meanwhile, or connected to another company: the list is not this connection's.
       if (!bound || !before || bound.companyId !== before.companyId) return NOT_CONNECTED;
+      const was = (await readFieldMappings(scope)).find((mapping) => mapping.entity === entity)?.fieldKey;
       await upsert(scope, entity, bound.companyId, chosen.value, actor.userId, now);
-      await recordAudit(scope, this.parts.logger, { action: "FIELD_MAPPING_SET", actor, at: now, subject: entity });
+      const event = { action: "FIELD_MAPPING_SET", actor, at: now, subject: entity } as const;
+      await recordAudit(scope, this.parts.logger, { ...event, was, became: chosen.value.key });
       return accepted(await readFieldMappings(scope));
     });
   }
@@ -116,12 +119,11 @@ export class FieldMappings {
   async clear(actor: Actor, entity: CrmEntity): Promise<Outcome<FieldMappingRow[], PolicyRefusal>> {
     const policy = await this.#policy(actor, "clearFieldMapping", refusalToDisconnect(actor));
     if (policy) return policy;
-    const { database, clock, logger } = this.parts;
-    const { tenantId } = actor;
+    const [{ database, clock, logger }, { tenantId }] = [this.parts, actor];
     return database.tenant(tenantId).transaction(async (scope) => {
-      const { affected } = await scope.typed((orm) => orm.delete(FieldMappingRow, { tenantId, entity }));
-      const event = { action: "FIELD_MAPPING_CLEARED", actor, at: clock(), subject: entity } as const;
-      if (affected) await recordAudit(scope, logger, event);
+      const [cleared] = await scope.rows<{ was: string }>(CLEAR, [tenantId, entity], { was: "text" });
+      const event = { action: "FIELD_MAPPING_CLEARED", actor, at: clock(), subject: entity, ...cleared } as const;
+      if (cleared) await recordAudit(scope, logger, event);
       return accepted(await readFieldMappings(scope));
     });
   }
@@ -194,10 +196,8 @@ function seenIn(
   list: readonly CrmField[],
 ): Pick<FieldMappingRow, "fieldName" | "fieldType" | "options" | "health"> {
   const field = list.find(({ key, custom }) => custom && key === mapping.fieldKey);
-  if (!field) {
-    const { fieldName, fieldType, options } = mapping;
-    return { fieldName, fieldType, options, health: "MISSING_IN_CRM" };
-  }
+  const { fieldName, fieldType, options } = mapping;
+  if (!field) return { fieldName, fieldType, options, health: "MISSING_IN_CRM" };
   const health = !field.writable ? "NOT_WRITABLE" : field.type === mapping.nominatedType ? "OK" : "TYPE_CHANGED";
   return { fieldName: field.name, fieldType: field.type, options: field.options, health };
 }

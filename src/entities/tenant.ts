@@ -101,10 +101,12 @@ export const AUDIT_ACTIONS = [
   "SYNC_REQUESTED",
   "DEAL_CHOSEN",
   "DEAL_SNOOZED",
+  "MEETING_CANCELLED",
   "MEETING_DELETED",
   "QUIET_SETTINGS_SET",
   "POLICY_REFUSED",
   "KEYS_ROTATED",
+  "CRM_PROBED",
   "PERSON_EXPORTED",
   "PERSON_ERASED",
   "PERSON_KEPT_OUT",
@@ -148,6 +150,13 @@ export class AuditEventRow extends OfTenant {
 
   @Column("text", { nullable: true })
   role!: string | null;
+
+  /** Of what was changed: a key, a number of the CRM, or settings as JSON. null: nothing. */
+  @Column("text", { nullable: true })
+  was!: string | null;
+
+  @Column("text", { nullable: true })
+  became!: string | null;
 }
 
 /** The tenant's own key, by which addresses that are kept out are known, sealed under the keys of the service. */

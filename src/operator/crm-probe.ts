@@ -1,5 +1,6 @@
 import { open, rm } from "node:fs/promises";
 import { z } from "zod";
+import { recordAudit } from "../auth/policies";
 import type { Budget } from "../connections/budget";
 import { connectedCopyId } from "../connections/connection";
 import { CrmApi } from "../crm/api";
@@ -10,12 +11,14 @@ import { jsonOf } from "../crm/parsing/values";
 import type { Database } from "../database/database";
 import { DAY_MS, MINUTE_MS, systemClock } from "../platform/clock";
 import { messageOf } from "../platform/errors";
+import type { Logger } from "../platform/logger";
 import { COMMANDS_OF_A_TERMINAL } from "./checks";
 import { NotDoneError } from "./person";
 
 export interface ProbeParts {
   database: Database;
   crmBaseUrl: string;
+  logger: Logger;
   budget: Budget;
   tokensOf(tenantId: number, copyId: number): TokenSource;
   /** @throws ServiceError where the operator has stopped all calls */
@@ -66,7 +69,7 @@ const SAME_CHANGE_MS = MINUTE_MS;
  * @throws NotDoneError where there is nothing to ask, or where the tokens are needed for others
  */
 export async function probeCrm(parts: ProbeParts, tenant: string): Promise<ProbeReport> {
-  const { database, budget } = parts;
+  const { database, budget, logger } = parts;
   await parts.requireNoStop();
   const found = "SELECT id FROM tenant WHERE external_id = $1";
   const [known] = await database.acrossTenants<{ id: number }>(found, [tenant], { id: "number" });
@@ -77,6 +80,8 @@ export async function probeCrm(parts: ProbeParts, tenant: string): Promise<Probe
     const why = `The company's tokens are needed for others until ${until.toISOString()}: this takes up to ${MOST_TOKENS}.`;
     throw new NotDoneError(`${why} Nothing was asked.`);
   }
+  // Before anything is read, in the user's name.
+  await recordAudit(database.tenant(known.id), logger, { action: "CRM_PROBED", actor: null, at: systemClock() });
   const http = new HearingHttp(undefined, undefined, () => parts.requireNoStop());
   const reservation = budget.reservation(known.id, copyId, "LISTS");
   const tokens = parts.tokensOf(known.id, copyId);

@@ -109,6 +109,7 @@ export class NodeResolver {
 const ID_OF: Partial<Record<AuditAction, "Meeting" | "Deal" | "SyncRun">> = {
   DEAL_CHOSEN: "Meeting",
   DEAL_SNOOZED: "Deal",
+  MEETING_CANCELLED: "Meeting",
   MEETING_DELETED: "Meeting",
   SYNC_REQUESTED: "SyncRun",
 };

@@ -45,15 +45,18 @@ const AuditActionEnum = apiEnum<AuditAction>("AuditAction", "What happened.", {
   REAUTHORIZED: "The connection was authorized again; `code` is SAME_USER or OTHER_USER, `subject` as of CONNECTED.",
   NEEDS_REAUTHORIZATION: "The CRM no longer accepts the authorization; `code` is the reason, or TAKEN_BACK: it does.",
   DISCONNECTED: "The CRM was disconnected.",
-  FIELD_MAPPING_SET: "A field was nominated; `subject` is its entity.",
-  FIELD_MAPPING_CLEARED: "A field is nominated no more; `subject` is its entity.",
+  FIELD_MAPPING_SET: "A field was nominated; `subject` is its entity, `was` and `became` are keys of fields.",
+  FIELD_MAPPING_CLEARED: "A field is nominated no more; `subject` is its entity, `was` its key.",
   SYNC_REQUESTED: "A user asked for a sync; `subject` is the run, `code` its kind.",
-  DEAL_CHOSEN: "A user chose a meeting's deal, or (`code` TAKEN_BACK) took that back; `subject` is the meeting.",
+  DEAL_CHOSEN:
+    "A user chose a meeting's deal, or (`code` TAKEN_BACK) took that back; `subject` is the meeting, `was` and `became` are the CRM's numbers of deals.",
   DEAL_SNOOZED: "A user snoozed a deal, or (`code` TAKEN_BACK) ended that; `subject` is the id that the deal had then.",
+  MEETING_CANCELLED: "A user said that a meeting does not take place; `subject` is the meeting.",
   MEETING_DELETED: "A user deleted a meeting; `subject` is the id that it had.",
-  QUIET_SETTINGS_SET: "The settings of silence were changed.",
+  QUIET_SETTINGS_SET: "The settings of silence were changed; `was` and `became` are the settings, as JSON.",
   POLICY_REFUSED: "Role or plan does not allow it; `subject` is the operation.",
   KEYS_ROTATED: "The stored tokens were sealed under another key.",
+  CRM_PROBED: "The operator looked, as the user who authorized, at how the CRM answers; nothing of it was kept.",
   PERSON_EXPORTED: "The operator exported what is held about a person.",
   PERSON_ERASED: "The operator erased what was held about a person.",
   PERSON_KEPT_OUT: "The operator sees to it that an erased person does not come back.",
@@ -84,9 +87,15 @@ export class AuditEvent {
 
   @Field(() => String, {
     nullable: true,
-    description: "The user of this service; null where the service acted itself.",
+    description: "The user of this service; null where the service or its operator acted.",
   })
   userId!: string | null;
+
+  @Field(() => String, { nullable: true, description: "What a change replaced; null where there was nothing." })
+  was!: string | null;
+
+  @Field(() => String, { nullable: true, description: "What it was replaced by; null where nothing is there now." })
+  became!: string | null;
 
   @Field(() => RoleEnum, { nullable: true, description: "The role that the user had then." })
   role!: string | null;

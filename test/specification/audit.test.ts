@@ -23,10 +23,12 @@ interface Event {
   subject: string | null;
   userId: string | null;
   role: string | null;
+  was: string | null;
+  became: string | null;
 }
 
 const EVENTS = `query ($first: Int, $after: String) { auditEvents(first: $first, after: $after) {
-  nodes { action refused code subject userId role } pageInfo { hasNextPage endCursor } } }`;
+  nodes { action refused code subject userId role was became } pageInfo { hasNextPage endCursor } } }`;
 interface Page {
   auditEvents: { nodes: Event[]; pageInfo: { hasNextPage: boolean; endCursor: string | null } };
 }
@@ -37,7 +39,7 @@ async function eventsOf(tenant: string): Promise<Event[]> {
   return dataOf(answer).auditEvents.nodes.reverse();
 }
 
-const PLAIN = { action: "", refused: false, code: null, subject: null };
+const PLAIN = { action: "", refused: false, code: null, subject: null, was: null, became: null };
 const by = (event: Partial<Event>): Event => ({ ...PLAIN, userId: "anna", role: "ADMIN", ...event });
 const ofService = (event: Partial<Event>) => by({ ...event, userId: null, role: null });
 // Seen red without: to which account a tenant had been connected in between, and notes had gone, nothing told.
@@ -47,6 +49,9 @@ const connectedEvents = () => [
   ...["CONSENT_STARTED", "CONSENT_COMPLETED"].map((action) => by({ action })),
   by({ action: "CONNECTED", subject: account() }),
 ];
+
+/** The CRM's number of what a global id names. */
+const numberIn = (id: string) => Buffer.from(id, "base64url").toString().split(":").at(-1);
 
 const DISCONNECT = "mutation { disconnect { __typename ... on Refusal { code } } }";
 const SYNC = "mutation { requestSync { __typename ... on SyncRequested { run { id } } ... on Refusal { code } } }";
@@ -131,9 +136,15 @@ test("fields, a chosen deal, and what role or plan refuse are told; a refusal th
   ).meeting;
   const choose = `mutation ($meetingId: ID!, $dealId: ID!) { chooseDeal(meetingId: $meetingId, dealId: $dealId) {
     __typename ... on Refusal { code } } }`;
-  const dealId = meeting.match.candidates[0]?.deal.id;
-  dataOf(await service.ask(choose, { meetingId, dealId }, { ...as, role: "member" }));
-  await setMapping(service, "DEAL", fieldOf(simulator, "DEAL", "varchar").field_code, as);
+  const dealIds = meeting.match.candidates.map(({ deal }) => deal.id);
+  for (const dealId of dealIds.slice(0, 2))
+    dataOf(await service.ask(choose, { meetingId, dealId }, { ...as, role: "member" }));
+  for (const mutation of ["unchooseDeal", "cancelMeeting", "cancelMeeting"])
+    dataOf(
+      await service.ask(`mutation ($id: ID!) { ${mutation}(meetingId: $id) { __typename } }`, { id: meetingId }, as),
+    );
+  const keys = (["varchar", "double"] as const).map((type) => fieldOf(simulator, "DEAL", type).field_code);
+  for (const key of keys) await setMapping(service, "DEAL", key, as);
   for (let time = 0; time < 2; time += 1) await clearMapping(service, "DEAL", as);
   const member = { ...as, role: "member" };
   for (let time = 0; time < 3; time += 1) {
@@ -158,10 +169,17 @@ test("fields, a chosen deal, and what role or plan refuse are told; a refusal th
   const policy = (subject: string, code = "NOT_ALLOWED_FOR_ROLE") =>
     by({ action: "POLICY_REFUSED", refused: true, code, subject, role: "MEMBER" });
   const plan = "NOT_ALLOWED_ON_PLAN";
+  const [chosen, deals] = [{ action: "DEAL_CHOSEN", subject: meetingId }, dealIds.map(numberIn)];
   expect((await eventsOf("daily")).slice(3)).toEqual([
-    by({ action: "DEAL_CHOSEN", subject: meetingId, role: "MEMBER" }),
-    by({ action: "FIELD_MAPPING_SET", subject: "DEAL" }),
-    by({ action: "FIELD_MAPPING_CLEARED", subject: "DEAL" }),
+    // Seen red: which deal or field it was was told nowhere, and so nothing of how it had been before.
+    by({ ...chosen, became: deals[0], role: "MEMBER" }),
+    by({ ...chosen, was: deals[0], became: deals[1], role: "MEMBER" }),
+    by({ ...chosen, was: deals[1], code: "TAKEN_BACK" }),
+    // Seen red: who had cancelled a meeting, and so taken its deal away, was told nowhere.
+    by({ action: "MEETING_CANCELLED", subject: meetingId }),
+    by({ action: "FIELD_MAPPING_SET", subject: "DEAL", became: keys[0] }),
+    by({ action: "FIELD_MAPPING_SET", subject: "DEAL", was: keys[0], became: keys[1] }),
+    by({ action: "FIELD_MAPPING_CLEARED", subject: "DEAL", was: keys[1] }),
     ...["clearFieldMapping", "setFieldMapping", "disconnect", "startConnect", "connect"].map((one) => policy(one)),
     policy("writeNote", plan),
     policy("writeFields", plan),

@@ -118,6 +118,9 @@ test("an account of one kind: what is not confirmed is settled, by reading alone
   expect(content.filter((word) => word.trim() !== "" && told.includes(word))).toEqual([]);
   expect(/\/\d/.test(told)).toBe(false);
   expect(statSync(file).mode & 0o777).toBe(0o600);
+  // Seen red: the customer's account was read in the name of its user, and nothing told of it.
+  const events = "SELECT action, user_id FROM audit_event ORDER BY id DESC LIMIT 1";
+  expect(await world.database.query(events)).toEqual([{ action: "CRM_PROBED", user_id: null }]);
 });
 
 test("its tokens are paid from the company's budget, as those of syncs", async () => {

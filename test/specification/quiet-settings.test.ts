@@ -42,9 +42,8 @@ const daysOf = ({ quiet }: JudgedDeal, code = "NO_RECENT_ACTIVITY") =>
   quiet.reasons.find((reason) => reason.code === code)?.thresholdDays ?? null;
 
 const audited = (tenant: string) =>
-  database.query<{ user_id: string }>(
-    `SELECT user_id FROM audit_event WHERE action = 'QUIET_SETTINGS_SET'
-       AND tenant_id = (SELECT id FROM tenant WHERE external_id = $1)`,
+  database.query<{ user_id: string; was: string | null; became: string }>(
+    `SELECT user_id, was, became FROM audit_event WHERE action = 'QUIET_SETTINGS_SET' AND tenant_id = (SELECT id FROM tenant WHERE external_id = $1) ORDER BY id`,
     [tenant],
   );
 
@@ -329,7 +328,7 @@ test("owners and admins save, on any plan; a member is refused and noted; saving
   await rejudged(service, as);
   const again = { thresholds: [...input.thresholds].reverse() };
   expect((await setQuiet(service, again, { ...as, role: "admin" })).settings?.rejudging).toBeNull();
-  expect(await audited("roles")).toEqual([{ user_id: "olga" }]);
+  expect(await audited("roles")).toMatchObject([{ user_id: "olga" }]);
   // A member may see them.
   expect((await quietSettings(service, { ...as, ...MEMBER })).thresholds.length).toBe(2);
 });
@@ -348,7 +347,10 @@ test("of saves at the same moment one holds as a whole", async () => {
   const [first] = shown.thresholds;
   expect(shown.thresholds.map((one) => one.days)).toEqual([first?.days, first?.days]);
   expect(shown.businessDays).toBe((first?.days ?? 0) % 2 === 0);
-  expect((await audited("together")).length).toBe(days.length);
+  // Seen red: that they were changed was told, and not from what to what, so that no verdict of before could be explained.
+  const told = (await audited("together")).map(({ was, became }) => [was, became].map((one) => one && JSON.parse(one)));
+  expect(told.map(([was]) => was)).toEqual([null, ...told.map(([, became]) => became).slice(0, -1)]);
+  expect([told.length, told.at(-1)?.[1].thresholds[0].days]).toEqual([days.length, first?.days]);
   for (const deal of (await seen(as)).deals) expect([null, first?.days]).toContain(daysOf(deal));
 });
 

@@ -80,7 +80,8 @@ export class QuietSettings {
       if (version !== null && version !== stored) return CHANGED_MEANWHILE;
       const by = { setBy: actor.userId, setAt: now };
       await scope.typed((orm) => orm.upsert(QuietSettingsRow, { ...after, ...by }, ["tenantId"]));
-      await recordAudit(scope, this.logger, { action: "QUIET_SETTINGS_SET", actor, at: now });
+      const [was, became] = [before && inWords(before), inWords(after)];
+      await recordAudit(scope, this.logger, { action: "QUIET_SETTINGS_SET", actor, at: now, was, became });
       if (await holdCopyToJudge(scope, copyId)) await judgeByPresentRules(copy, now);
       return accepted(null);
     });
@@ -110,6 +111,10 @@ export class QuietSettings {
     return refusedByPolicy({ database, logger, clock }, actor, operation, policy && refused(policy, message));
   }
 }
+
+/** For whoever asks later what was set. */
+const inWords = ({ timeZone, businessDays, twoWayTypes, thresholds }: Wishes): string =>
+  JSON.stringify({ timeZone, businessDays, twoWayActivityTypes: twoWayTypes, thresholds });
 
 /** What is stored by a name, the same for the same wishes. Whose pipelines and stages are meant is a part where some are named. */
 function versionOf(settings: (Wishes & Pick<QuietSettingsRow, "crmCompanyId">) | null): string {

@@ -338,24 +338,28 @@ export type AuditAction =
   | 'NEEDS_REAUTHORIZATION'
   /** The CRM was disconnected. */
   | 'DISCONNECTED'
-  /** A field was nominated; `subject` is its entity. */
+  /** A field was nominated; `subject` is its entity, `was` and `became` are keys of fields. */
   | 'FIELD_MAPPING_SET'
-  /** A field is nominated no more; `subject` is its entity. */
+  /** A field is nominated no more; `subject` is its entity, `was` its key. */
   | 'FIELD_MAPPING_CLEARED'
   /** A user asked for a sync; `subject` is the run, `code` its kind. */
   | 'SYNC_REQUESTED'
-  /** A user chose a meeting's deal, or (`code` TAKEN_BACK) took that back; `subject` is the meeting. */
+  /** A user chose a meeting's deal, or (`code` TAKEN_BACK) took that back; `subject` is the meeting, `was` and `became` are the CRM's numbers of deals. */
   | 'DEAL_CHOSEN'
   /** A user snoozed a deal, or (`code` TAKEN_BACK) ended that; `subject` is the id that the deal had then. */
   | 'DEAL_SNOOZED'
+  /** A user said that a meeting does not take place; `subject` is the meeting. */
+  | 'MEETING_CANCELLED'
   /** A user deleted a meeting; `subject` is the id that it had. */
   | 'MEETING_DELETED'
-  /** The settings of silence were changed. */
+  /** The settings of silence were changed; `was` and `became` are the settings, as JSON. */
   | 'QUIET_SETTINGS_SET'
   /** Role or plan does not allow it; `subject` is the operation. */
   | 'POLICY_REFUSED'
   /** The stored tokens were sealed under another key. */
   | 'KEYS_ROTATED'
+  /** The operator looked, as the user who authorized, at how the CRM answers; nothing of it was kept. */
+  | 'CRM_PROBED'
   /** The operator exported what is held about a person. */
   | 'PERSON_EXPORTED'
   /** The operator erased what was held about a person. */
@@ -1014,7 +1018,7 @@ export type SecurityEventsQueryVariables = Exact<{
 }>;
 
 
-export type SecurityEventsQuery = { auditEvents: { nodes: Array<{ at: string, action: AuditAction, refused: boolean, code: string | null, userId: string | null, role: Role | null }>, pageInfo: { hasNextPage: boolean } } };
+export type SecurityEventsQuery = { auditEvents: { nodes: Array<{ at: string, action: AuditAction, refused: boolean, code: string | null, subject: string | null, userId: string | null, role: Role | null, was: string | null, became: string | null }>, pageInfo: { hasNextPage: boolean } } };
 
 export type GapFragment = { resource: SyncResource, code: GapCode, count: number, since: string, message: string, expectedBy: string | null };
 
@@ -1930,8 +1934,11 @@ export const SecurityEventsDocument = gql`
       action
       refused
       code
+      subject
       userId
       role
+      was
+      became
     }
     pageInfo {
       hasNextPage
