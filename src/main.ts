@@ -1,3 +1,4 @@
+import { hostname, userInfo } from "node:os";
 import { CrmStops } from "./connections/crm-stops";
 import { withDatabase } from "./database/database";
 import { heldUpOf, needsOperator } from "./database/errors";
@@ -20,14 +21,25 @@ async function main([command, ...words]: string[]): Promise<void> {
   const config = readConfig();
   // A command's stdout is what was asked for.
   const logger = createLogger(config.logLevel, command === undefined ? 1 : 2);
-  if (command === "doctor") return probe(config, logger, words);
   if (command === undefined) return serve(config, logger).catch((error) => failWhenWritten(error, logger));
+  logger.info({ command, by: whoGave() }, "a command of the operator");
+  if (command === "doctor") return probe(config, logger, words);
   const run = COMMANDS[command];
   if (!run)
     throw new UnknownCommandError(`There is no command ${command}, but doctor, ${Object.keys(COMMANDS).join(", ")}.`);
   if (words.length > 0 && !WITH_WORDS.has(command))
     throw new UnknownCommandError(`Nothing was done. Say: ${command}, and no word more.`);
   process.stdout.write(`${await run(config, logger, words)}\n`);
+}
+
+/** As the machine knows them. In a container it is the image's account, and the name by which the platform's log has who started it. */
+function whoGave(): string {
+  try {
+    return `${userInfo().username}@${hostname()}`;
+  } catch {
+    // Some platforms run an image under a number that has no name.
+    return `${process.getuid?.()}@${hostname()}`;
+  }
 }
 
 /** Ends with 1 where something is at fault, so that a deployment can ask before it goes on. */

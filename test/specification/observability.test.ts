@@ -1,12 +1,12 @@
 import { mkdtempSync, openSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
+import { hostname, tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { createApp } from "../../src/app";
 import { createLogger } from "../../src/platform/logger";
 import { tokenFor } from "../support/actors";
-import type { Program } from "../support/processes";
+import { type Program, startProgram } from "../support/processes";
 import type { GraphQLAnswer, Service } from "../support/service";
 import { connect, syncEnds, until } from "../support/stories";
 import { useCrm } from "../support/world";
@@ -102,6 +102,17 @@ test("an id that is none is not taken over, and the log never holds what a state
   expect(id).toMatch(/^[0-9a-f-]{36}$/);
   expect((await saidOf(id)).length).toBeGreaterThan(1);
   expect(program?.output()).not.toContain("canary-7351");
+});
+
+// Seen red: that a command was given stood nowhere but in what it changed.
+test("a command says who gave it on which machine, and none of its words", async () => {
+  const environment = { ...world.environment, LOG_LEVEL: "info" };
+  const command = startProgram("src/main.js", environment, ["admit-person", "acme", "ada@buyer.example", "--yes"]);
+  await command.ended;
+  const [line = "{}"] = command.output().split("\n");
+  const by = `${userInfo().username}@${hostname()}`;
+  expect(JSON.parse(line)).toMatchObject({ level: 30, command: "admit-person", by });
+  expect(line).not.toContain("ada");
 });
 
 test("a masked error's id is in a log line of the same operation", async () => {
