@@ -19,6 +19,7 @@ import { Plans } from "./compiled-execution";
 import { Documents, type Operation, type Sent } from "./documents";
 import { errorOf, type MaskError, maskErrors, statusOf } from "./errors";
 import { costTold, MAX_COST, MAX_TOKENS, OperationLimits, refusalOfSize } from "./limits";
+import { fieldsOf } from "./operation-size";
 
 export interface OperationParts {
   schema: GraphQLSchema;
@@ -117,13 +118,17 @@ export class Operations {
     const isBriefing = read !== null && asksForBriefing(read.operation);
     const seconds = ended({ kind: isBriefing ? "briefing" : kind, outcome: String(codes[0] ?? "OK") });
     trace.getActiveSpan()?.updateName(`${kind} ${operationName ?? "unnamed"}`);
-    const line = { kind, operationName, tenant, tenantId, userId, seconds, ...workCounts(), codes };
+    // An operation's name is its caller's word; these are the schema's.
+    const did = read && kind === "mutation" ? namesOf(fieldsOf(read.operation.selectionSet, read.document)) : undefined;
+    const line = { kind, operationName, did, tenant, tenantId, userId, seconds, ...workCounts(), codes };
     this.#answered.info(line, "an operation was answered");
   }
 }
 
 /** Characters of an operation's name in a log line or a span; a caller may send one as long as a body. */
 const MAX_NAME = 100;
+
+const namesOf = (fields: readonly FieldNode[]) => [...new Set(fields.map(({ name }) => name.value))];
 
 /** What people wait for before a meeting is measured apart: `briefing`, and a meeting's own. */
 function asksForBriefing({ selectionSet }: OperationDefinitionNode | FieldNode): boolean {

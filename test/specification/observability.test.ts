@@ -43,10 +43,10 @@ beforeAll(async () => {
   ({ program, service } = await world.startProcess({ LOG_LEVEL: "debug", ...endpoint }));
 });
 
-async function post(query: string, headers: Record<string, string> = {}) {
+async function post(query: string, headers: Record<string, string> = {}, role = "admin") {
   const answer = await fetch(`${service.url}/graphql`, {
     method: "POST",
-    headers: { "content-type": "application/json", authorization: `Bearer ${await tokenFor()}`, ...headers },
+    headers: { "content-type": "application/json", authorization: `Bearer ${await tokenFor({ role })}`, ...headers },
     body: JSON.stringify({ query }),
   });
   return {
@@ -102,6 +102,16 @@ test("an id that is none is not taken over, and the log never holds what a state
   expect(id).toMatch(/^[0-9a-f-]{36}$/);
   expect((await saidOf(id)).length).toBeGreaterThan(1);
   expect(program?.output()).not.toContain("canary-7351");
+});
+
+// Seen red: the name is the caller's word, and nothing else said what was done.
+test("a mutation's line says what it asked for, whatever its caller calls it and in whatever fragment that stands", async () => {
+  const document = `mutation Innocent { ...on Mutation { x: clearFieldMapping(entity: DEAL) { __typename } } ...rest }
+    fragment rest on Mutation { y: disconnect { __typename } z: disconnect { __typename } }`;
+  const { id } = await post(document, { "x-request-id": "what-it-did" }, "member");
+  expect((await saidOf(id)).at(-1)).toMatchObject({ did: ["clearFieldMapping", "disconnect"], userId: "anna" });
+  const { id: query } = await post("{ viewer { userId } }");
+  expect((await saidOf(query)).at(-1)).not.toHaveProperty("did");
 });
 
 // Seen red: that a command was given stood nowhere but in what it changed.
