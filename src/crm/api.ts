@@ -41,6 +41,11 @@ export interface CreatedNote {
   correlationId: string | undefined;
 }
 
+/** A record's custom fields as they are after values were written. */
+export interface WrittenFields extends fields.CrmCustomFields {
+  correlationId: string | undefined;
+}
+
 /** The largest page of the CRM; the cost of a call does not depend on it. */
 export const PAGE_SIZE = 500;
 /** The CRM takes no more in one request. */
@@ -242,9 +247,10 @@ export class CrmApi {
     entity: fields.CrmEntity,
     id: number,
     values: fields.CustomFieldValues,
-  ): Promise<fields.CrmCustomFields> {
+  ): Promise<WrittenFields> {
     const body = { custom_fields: Object.fromEntries(values.map(({ key, value }) => [key, value])) };
-    return fieldsIn(await this.#calls.make({ method: "PATCH", ...ADDRESSES.setCustomFields(entity, id), body }), id);
+    const answer = await this.#calls.make({ method: "PATCH", ...ADDRESSES.setCustomFields(entity, id), body });
+    return { ...(await fieldsIn(answer, id)), correlationId: answer.correlationId };
   }
 
   /** The custom fields of one record now. */

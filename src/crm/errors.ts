@@ -84,6 +84,11 @@ export class CrmError extends ServiceError {
   ) {
     super(message, options);
   }
+
+  /** By which the CRM's support finds the call. */
+  get correlationId(): string | undefined {
+    return this.detail.correlationId;
+  }
 }
 
 /** Nothing was sent: the operator has stopped all calls to the CRM. */

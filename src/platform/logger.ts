@@ -91,5 +91,6 @@ function errorFields(error: unknown): unknown {
   if (!(error instanceof Error)) return String(error);
   const { name, message, stack, cause } = error;
   const code = "code" in error ? error.code : undefined;
-  return { name, code, message, stack, cause: cause === undefined ? undefined : errorFields(cause) };
+  const correlationId = "correlationId" in error ? error.correlationId : undefined;
+  return { name, code, correlationId, message, stack, cause: cause === undefined ? undefined : errorFields(cause) };
 }

@@ -1,6 +1,6 @@
 import { areLabelsOld, hasOptions } from "../connections/field-lists";
 import { readFieldMappings } from "../connections/field-mappings";
-import type { CrmApi } from "../crm/api";
+import type { CrmApi, WrittenFields } from "../crm/api";
 import { type CrmCustomFields, type CrmRecordRef, type CustomFieldKey, isCustomFieldKey } from "../crm/parsing/fields";
 import type { TenantScope } from "../database/database";
 import type { MatchedEntity } from "../entities/meeting";
@@ -147,7 +147,7 @@ export interface RecordReport {
   /** What was thrown for each, where something was; of one that is WRITTEN all the same it says nothing. */
   errors: unknown[];
   /** The record's custom fields as the CRM last showed them; null where it showed none. */
-  seen: CrmCustomFields | null;
+  seen: WrittenFields | null;
   /** Why nothing more is to be sent to this CRM for now; null where it may. */
   stop: WriteFailure | null;
 }
@@ -158,7 +158,7 @@ const STOPPING: ReadonlySet<StoredWriteErrorCode> = new Set(["RATE_LIMITED", "NE
 const UNKNOWN: WriteOutcome = { state: "UNKNOWN" };
 
 /** `failure` is null where the answer is lost. */
-type Attempt = { seen: CrmCustomFields } | Failed;
+type Attempt = { seen: WrittenFields } | Failed;
 type Failed = { failure: WriteFailure | null; error: unknown };
 
 /**
@@ -179,7 +179,7 @@ export async function writeRecord(
   const errors: unknown[] = batch.map(() => together.error);
   if (said !== together.failure) return { outcomes: batch.map(() => failed(said)), errors, seen: null, stop: null };
   const outcomes: WriteOutcome[] = [];
-  let seen: CrmCustomFields | null = null;
+  let seen: WrittenFields | null = null;
   let last: Failed = together;
   for (const [position, field] of batch.entries()) {
     const alone: Attempt = stopOf(last) ? last : await attempt(api, record, [field]);

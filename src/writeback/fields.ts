@@ -157,7 +157,7 @@ export class FieldWrites {
     return explained;
   }
 
-  async #settle(batch: RecordBatch, { outcomes, errors }: RecordReport): Promise<FieldWriteRow[]> {
+  async #settle(batch: RecordBatch, { outcomes, errors, seen }: RecordReport): Promise<FieldWriteRow[]> {
     const settled: FieldWriteRow[] = [];
     for (const [position, { receipt }] of batch.entries()) {
       const outcome = outcomes[position];
@@ -168,7 +168,7 @@ export class FieldWrites {
       const err = state === "WRITTEN" ? undefined : errors[position];
       const level = err ? levelOf(err) : "info";
       const what = err ? "a field was not seen written" : "a field was sent to the CRM";
-      this.parts.logger[level]({ tenantId, writeId, state, code, err }, what);
+      this.parts.logger[level]({ tenantId, writeId, state, code, correlationId: seen?.correlationId, err }, what);
     }
     return settled;
   }

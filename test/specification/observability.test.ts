@@ -6,9 +6,11 @@ import { join } from "node:path";
 import { createApp } from "../../src/app";
 import { createLogger } from "../../src/platform/logger";
 import { tokenFor } from "../support/actors";
+import { fieldOf, setMapping, writeFields } from "../support/fields";
+import { writeNote } from "../support/notes";
 import { type Program, startProgram } from "../support/processes";
 import type { GraphQLAnswer, Service } from "../support/service";
-import { connect, syncEnds, until } from "../support/stories";
+import { connect, recordMeeting, syncEnds, until } from "../support/stories";
 import { useCrm } from "../support/world";
 
 interface Span {
@@ -112,6 +114,22 @@ test("a mutation's line says what it asked for, whatever its caller calls it and
   expect((await saidOf(id)).at(-1)).toMatchObject({ did: ["clearFieldMapping", "disconnect"], userId: "anna" });
   const { id: query } = await post("{ viewer { userId } }");
   expect((await saidOf(query)).at(-1)).not.toHaveProperty("did");
+});
+
+// Seen red: of a value that was written, and of whatever failed, nothing led to the CRM's own log.
+test("the line of each write has the CRM's own id of the call, also where it failed", async () => {
+  const { id: meetingId } = await recordMeeting(service, [simulator.company.stories.singleDeal.email]);
+  await setMapping(service, "DEAL", fieldOf(simulator, "DEAL", "varchar").field_code);
+  const { writes } = await writeFields(service, meetingId, [{ entity: "DEAL", value: "Agreed." }]);
+  expect(writes).toMatchObject([{ state: "WRITTEN" }]);
+  const headers = { "x-correlation-id": "the-crms-own-7352" };
+  const end = simulator.control.fail({ match: "/api/v1/notes", with: { status: 500, headers } });
+  await writeNote(service, { meetingId });
+  end();
+  const line = (said: string) => logged().find(({ msg }) => msg === said);
+  await until("both are said", async () => line("a note was not seen written"));
+  expect(line("a field was sent to the CRM")).toMatchObject({ correlationId: expect.stringMatching(/./) });
+  expect(line("a note was not seen written")).toMatchObject({ err: { correlationId: "the-crms-own-7352" } });
 });
 
 // Seen red: that a command was given stood nowhere but in what it changed.
