@@ -77,7 +77,7 @@ export function crmOf({ config, database, url, metrics, logger, clock }: Service
 export function compose(parts: ServiceParts) {
   const { config, database, url, metrics, logger, clock } = parts;
   const notifications = new Notifications(url, logger, config.roles.has("worker") ? SAY_RULES : "");
-  const crmStops = new CrmStops(database);
+  const crmStops = new CrmStops(database, logger);
   notifications.subscribe(CRM_STOP_CHANGED, null, () => crmStops.forget());
   // Told too where it listens anew, as after a failover.
   notifications.subscribe(CRM_STOP_CHANGED, null, database.forgetIds);

@@ -3,6 +3,7 @@ import { CRM_STOP_CHANGED } from "../database/between-processes";
 import type { Database } from "../database/database";
 import { DAY_MS, SECOND_MS } from "../platform/clock";
 import { codeOf, type Refused, refused } from "../platform/errors";
+import type { Logger } from "../platform/logger";
 import { inWork, workFields } from "../platform/work";
 
 /** A stop of all calls to the CRM that holds now. */
@@ -26,8 +27,12 @@ export const PRESENT_STOP = `SELECT begun_at AS since, reason FROM crm_stop WHER
 export class CrmStops {
   #known: { stop: CrmStop | null; readAt: number } | null = null;
   #reading: Promise<CrmStop | null> | null = null;
+  #logged: CrmStop | null = null;
 
-  constructor(private readonly database: Database) {}
+  constructor(
+    private readonly database: Database,
+    private readonly logger?: Logger,
+  ) {}
 
   /** The stop that holds now; null: calls may be made. */
   async present(): Promise<CrmStop | null> {
@@ -64,6 +69,7 @@ export class CrmStops {
       this.database.rows<CrmStop>(PRESENT_STOP, { since: "instant", reason: "text" }),
     );
     const reading = read.then(([stop = null]) => {
+      this.#log(stop);
       if (this.#reading === reading) this.#known = { stop, readAt };
       return stop;
     });
@@ -72,6 +78,15 @@ export class CrmStops {
     };
     reading.then(done, done);
     return reading;
+  }
+
+  /** The row keeps the last reason alone, and whoever reads the log asks why nothing was read. */
+  #log(stop: CrmStop | null): void {
+    const before = this.#logged;
+    this.#logged = stop;
+    if (stop && stop.reason !== before?.reason)
+      this.logger?.warn({ stop }, "the operator has stopped calls to the CRM");
+    if (before && !stop) this.logger?.info({ stop: before }, "calls to the CRM may be made again");
   }
 }
 

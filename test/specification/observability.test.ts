@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { hostname, tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { createApp } from "../../src/app";
+import { resumeCrm, stopCrm } from "../../src/connections/crm-stops";
 import { createLogger } from "../../src/platform/logger";
 import { tokenFor } from "../support/actors";
 import { fieldOf, setMapping, writeFields } from "../support/fields";
@@ -130,6 +131,25 @@ test("the line of each write has the CRM's own id of the call, also where it fai
   await until("both are said", async () => line("a note was not seen written"));
   expect(line("a field was sent to the CRM")).toMatchObject({ correlationId: expect.stringMatching(/./) });
   expect(line("a note was not seen written")).toMatchObject({ err: { correlationId: "the-crms-own-7352" } });
+});
+
+// Seen red: no process said it, and the row keeps the last reason alone.
+test("a stop of all calls, its other reason and its end are said once each by a process that obeys", async () => {
+  const db = database.opened();
+  const asked = () => post("{ connection { fields(entity: ORGANIZATION) { key } } }");
+  const said = () => logged().filter(({ msg }) => /calls to the CRM/.test(String(msg)));
+  const stop = (reason: string) => stopCrm(db, reason, new Date());
+  const steps = [() => stop("Notes go wrong."), () => stop("Deals do."), () => resumeCrm(db, new Date())];
+  for (const [at, step] of steps.entries()) {
+    await step();
+    await until("it is said", async () => (await asked()) && said().length > at);
+    await asked();
+  }
+  expect(said().map(({ level, stop }) => [level, (stop as { reason: string }).reason])).toEqual([
+    [40, "Notes go wrong."],
+    [40, "Deals do."],
+    [30, "Deals do."],
+  ]);
 });
 
 // Seen red: that a command was given stood nowhere but in what it changed.
