@@ -351,6 +351,7 @@ class CompanyLedger {
       const { state, result } = decide(this.#as(row), this.parts.clock());
       if (state === null && !remembered) return result;
       if (state !== null && (await this.#stored(row, state))) {
+        if (!isSame(row.dayBeganAt, state.dayBeganAt)) this.#tellOver(row);
         this.#told.splice(0, heard);
         this.#counted = null;
         return result;
@@ -359,6 +360,11 @@ class CompanyLedger {
       this.#isStale = true;
     }
     throw new Error("the row of a company's budget was changed by others each time");
+  }
+
+  /** The row is the next day's from now on. Whoever has changed it to that comes here, and no other process. */
+  #tellOver({ revision: _, ...day }: Versioned): void {
+    this.parts.logger.info({ companyId: this.companyId, ...day }, "a company's day of tokens is over");
   }
 
   async #stored({ revision }: Versioned, state: rules.BudgetState): Promise<boolean> {

@@ -1,4 +1,6 @@
+import { pino } from "pino";
 import type { Fault, Simulator } from "../../simulator";
+import { Budget } from "../../src/connections/budget";
 import type { Purpose } from "../../src/connections/budget-rules";
 import { CrmError } from "../../src/crm/errors";
 import { isCustomFieldKey } from "../../src/crm/parsing/fields";
@@ -139,6 +141,36 @@ test("the day's end is seen by the balance that jumps up, and syncs go on; a pur
   await reservation.release();
   expect(await row()).toMatchObject({ reset_seen: true, day_began_at: now, spent_on_syncs: 2 });
   await api.persons({ cursor: null });
+});
+
+// Seen red: the row is of the present day alone, so that nobody could say what a day of last week had been spent on.
+test("what a day was spent on is said in the log as the next one begins, by one of the processes", async () => {
+  const lines: Record<string, unknown>[] = [];
+  const logger = pino({ level: "info" }, { write: (line: string) => void lines.push(JSON.parse(line)) });
+  const parts = { database: database.opened(), clock: () => now, logger, share: 0.25 };
+  const budgets = [new Budget(parts), new Budget(parts)];
+  const spend = async () => {
+    for (const [at, budget] of budgets.entries()) {
+      const { tenantId, copyId } = copies[at] ?? { tenantId: 0, copyId: 0 };
+      for (const purpose of ["LISTS", "WRITES"] as const) {
+        const reservation = budget.reservation(tenantId, copyId, purpose);
+        await reservation.spend(PAGE);
+        await reservation.release();
+      }
+    }
+  };
+  await spend();
+  expect(lines).toEqual([]);
+  const { spent_on_syncs: spentOnSyncs, spent_on_writes: spentOnWrites } = await row();
+  later(25 * HOUR_MS);
+  await spend();
+  expect(lines).toMatchObject([
+    {
+      ...{ level: 30, msg: "a company's day of tokens is over", companyId: simulator.company.id },
+      ...{ spentOnSyncs, spentOnMeetings: 0, spentOnWrites },
+    },
+  ]);
+  expect(spentOnWrites).toBe(2 * PAGE);
 });
 
 test("where the CRM tells nothing, the smallest plan and days of our own are assumed", async () => {
