@@ -36,6 +36,7 @@ export function createLogger(level: LogLevel, fd = 1): Logger {
       mixin: () => ({ ...workFields() }),
       redact: { paths: censored, censor: "[secret]" },
       serializers: { err: errorFields },
+      hooks: { streamWrite: (line) => line.replace(OBEYED, escaped) },
     },
     outlasting(fd),
   );
@@ -49,6 +50,10 @@ export function written(logger: Logger): Promise<void> {
   end();
   return new Promise((resolve) => logger.flush(() => resolve()));
 }
+
+/** What JSON leaves as it is, and a terminal obeys or shows as another line: callers choose some of the words. */
+const OBEYED = /[\u007f-\u009f\p{Bidi_Control}\p{Zl}\p{Zp}]/gu;
+const escaped = (command: string) => `\\u${command.charCodeAt(0).toString(16).padStart(4, "0")}`;
 
 /**
  * A log that takes nothing for now, as a file on a full disk, ends no process: what waits is written once it takes lines again.

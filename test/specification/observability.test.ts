@@ -193,6 +193,17 @@ test("traces lead from an operation to its SQL and its calls to the CRM, and fro
   expect(pages.length).toBeGreaterThan(0);
 });
 
+// Seen red: what JSON leaves as it is ruled the terminal of who read the log, and any caller may choose it.
+test("no word of a caller is a command of a terminal in the log, or another line, and each says the same", async () => {
+  const log = join(mkdtempSync(join(tmpdir(), "words-")), "log");
+  const operationName = 'x\u009b2J\u202e\u2028\u007f\n{"level":50,"msg":"forged"}\u001b[31m é 人';
+  createLogger("info", openSync(log, "w")).info({ operationName }, "an operation was answered");
+  const text = () => readFileSync(log, "utf8");
+  await until("it is written", async () => text().endsWith("\n"));
+  expect(text()).toMatch(/^\{[^\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}]+\}\n$/u);
+  expect(JSON.parse(text())).toMatchObject({ level: 30, operationName });
+});
+
 // Seen red: nobody was told, unless somebody asked doctor. A lost note is taken for absent by another machine's clock.
 test.each([
   [300_000, true],
