@@ -6,6 +6,7 @@ import type { CopyScope, TenantScope } from "../database/database";
 import { jsonRows } from "../database/upsert";
 import { type LastDeal, MeetingRow } from "../entities/meeting";
 import { normalizeAddress } from "../platform/email-address";
+import type { Logger } from "../platform/logger";
 import { inSlice } from "../platform/work";
 import { readCopyFacts, readStored, type StoredMatch } from "./copy-facts";
 import type { MeetingFact } from "./matching/facts";
@@ -51,6 +52,7 @@ export async function matchMeetings(
   meetings: readonly MatchableMeeting[],
   now: Date,
   occasion: Occasion,
+  logger: Logger,
 ): Promise<void> {
   const copyId = await holdPresentCopy(scope);
   const found = await findMatches(scope, copyId, meetings, occasion);
@@ -64,7 +66,13 @@ export async function matchMeetings(
     const changed = [...matchedFirst, ...found.flatMap(aboutOf)];
     await judgeMatched(copy, { left, changed }, now, occasion === "FIRST" ? "AS_A_WHOLE" : "EACH");
   }
-  if (occasion !== "FIRST") await notifyOf(scope, MEETING_MATCHED, found.filter(isChanged).map(idOf));
+  if (occasion === "FIRST") return;
+  await notifyOf(scope, MEETING_MATCHED, found.filter(isChanged).map(idOf));
+  const moved = found.flatMap(({ meeting, was: { dealId: was = null } = {}, match: { deal } }) =>
+    was === deal.dealId ? [] : [{ meetingId: meeting.row.id, was, became: deal.dealId, rule: deal.rule }],
+  );
+  const line = { tenantId: scope.tenantId, occasion };
+  for (const one of moved) scope.afterCommit(() => logger.info({ ...line, ...one }, "a meeting has another deal"));
 }
 
 /** The meetings whose match would now say something else than it does. */
@@ -164,22 +172,18 @@ async function storeAttendees({ tenantId, rows }: TenantScope, found: readonly F
   const stored = found.flatMap(({ meeting, match: { attendees } }) =>
     attendees.map((match, index) => ({ ...meeting.attendees[index], meetingId: meeting.row.id, ...match })),
   );
-  await rows("DELETE FROM meeting_attendee WHERE tenant_id = $1 AND meeting_id = ANY ($2)", [
-    tenantId,
-    found.map(idOf),
-  ]);
+  const ids = found.map(idOf);
+  await rows("DELETE FROM meeting_attendee WHERE tenant_id = $1 AND meeting_id = ANY ($2)", [tenantId, ids]);
   if (stored.length > 0) await rows(STORE_ATTENDEES, [tenantId, jsonRows(stored)]);
 }
 
 /** One parameter for all: to build a statement with fifteen for each of 500 attendees held the event loop. */
 const STORE_ATTENDEES = `
-  INSERT INTO meeting_attendee (tenant_id, meeting_id, position, email, name, side, match_status, match_rule,
-    match_reason, person_id, candidate_ids, organization_status, organization_id, organization_rule, organization_reason)
-  SELECT $1, r."meetingId", r.position, r.email, r.name, r.side, r.status, r.rule, r.reason, r."personId",
-    r."candidateIds", r."organizationStatus", r."organizationId", r."organizationRule", r."organizationReason"
-  FROM jsonb_to_recordset($2::jsonb) AS r ("meetingId" uuid, position integer, email text, name text, side text,
-    status text, rule text, reason text, "personId" bigint, "candidateIds" bigint[], "organizationStatus" text,
-    "organizationId" bigint, "organizationRule" text, "organizationReason" text)
+  INSERT INTO meeting_attendee (tenant_id, meeting_id, position, email, name, side, match_status, match_rule, match_reason, person_id, candidate_ids,
+    organization_status, organization_id, organization_rule, organization_reason)
+  SELECT $1, r."meetingId", r.position, r.email, r.name, r.side, r.status, r.rule, r.reason, r."personId", r."candidateIds", r."organizationStatus", r."organizationId", r."organizationRule", r."organizationReason"
+  FROM jsonb_to_recordset($2::jsonb) AS r ("meetingId" uuid, position integer, email text, name text, side text, status text, rule text, reason text,
+    "personId" bigint, "candidateIds" bigint[], "organizationStatus" text, "organizationId" bigint, "organizationRule" text, "organizationReason" text)
   ON CONFLICT DO NOTHING`;
 
 async function storeMatches({ tenantId, rows }: TenantScope, found: readonly FoundMatch[], now: Date): Promise<void> {
@@ -204,16 +208,12 @@ function lastDealOf({ before, isUnknown, match: { deal, keptFor } }: FoundMatch,
 }
 
 const STORE_MATCHES = `
-  INSERT INTO meeting_match (tenant_id, meeting_id, copy_id, starts_at, status, rule, reason, may_change, deal_id, candidates,
-    fingerprint, last_deal, matched_at)
+  INSERT INTO meeting_match (tenant_id, meeting_id, copy_id, starts_at, status, rule, reason, may_change, deal_id, candidates, fingerprint, last_deal, matched_at)
   SELECT $1, r."meetingId", r."copyId", r."startsAt", r.status, r.rule, r.reason, r."mayChange", r."dealId", r.candidates, r.fingerprint, r."lastDeal", $3
   FROM jsonb_to_recordset($2::jsonb) AS r ("meetingId" uuid, "copyId" bigint, "startsAt" timestamptz, status text, rule text, reason text,
     "mayChange" boolean, "dealId" bigint, candidates jsonb, fingerprint text, "lastDeal" jsonb)
-  ON CONFLICT (tenant_id, meeting_id) DO UPDATE SET copy_id = EXCLUDED.copy_id, starts_at = EXCLUDED.starts_at, status = EXCLUDED.status,
-    rule = EXCLUDED.rule, reason = EXCLUDED.reason, may_change = EXCLUDED.may_change, deal_id = EXCLUDED.deal_id, candidates = EXCLUDED.candidates,
-    fingerprint = EXCLUDED.fingerprint, last_deal = EXCLUDED.last_deal, matched_at = EXCLUDED.matched_at`;
+  ON CONFLICT (tenant_id, meeting_id) DO UPDATE SET copy_id = EXCLUDED.copy_id, starts_at = EXCLUDED.starts_at, status = EXCLUDED.status, rule = EXCLUDED.rule, reason = EXCLUDED.reason,
+    may_change = EXCLUDED.may_change, deal_id = EXCLUDED.deal_id, candidates = EXCLUDED.candidates, fingerprint = EXCLUDED.fingerprint, last_deal = EXCLUDED.last_deal, matched_at = EXCLUDED.matched_at`;
 
-/** The parameters are the tenant and the meetings. */
 export const DROP_CHOICES = `
-  UPDATE meeting_match SET chosen_deal_id = NULL, chosen_company_id = NULL, chosen_by = NULL, chosen_at = NULL
-  WHERE tenant_id = $1 AND meeting_id = ANY ($2)`;
+  UPDATE meeting_match SET chosen_deal_id = NULL, chosen_company_id = NULL, chosen_by = NULL, chosen_at = NULL WHERE tenant_id = $1 AND meeting_id = ANY ($2)`;

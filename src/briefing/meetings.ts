@@ -127,7 +127,7 @@ export class Meetings {
         row,
         attendees: newest.get(row.externalId)?.attendees ?? [],
       }));
-      await matchMeetings(scope, recorded, this.clock(), "RECORDED");
+      await matchMeetings(scope, recorded, this.clock(), "RECORDED", this.logger);
       return found;
     });
   }
@@ -145,7 +145,7 @@ export class Meetings {
       const before = await dealBefore(scope, subject, copyId, deal.crmId);
       if (!before) return NO_CANDIDATE;
       await storeChoice(scope, subject, copyId, { dealId: deal.crmId, by: actor.userId, at: now });
-      await matchMeetings(scope, [meeting], now, "CHOSEN");
+      await matchMeetings(scope, [meeting], now, "CHOSEN", this.logger);
       const [was, became] = [before.dealId?.toString(), deal.crmId.toString()];
       await recordAudit(scope, this.logger, { action: "DEAL_CHOSEN", actor, at: now, subject, was, became });
       return accepted(meeting.row);
@@ -159,7 +159,7 @@ export class Meetings {
       const [chosen] = await scope.rows<{ dealId: number }>(CHOSEN, [scope.tenantId, subject], { dealId: "number" });
       if (!chosen) return accepted(meeting.row);
       await scope.rows(DROP_CHOICES, [scope.tenantId, [subject]]);
-      await matchMeetings(scope, [meeting], now, "UNCHOSEN");
+      await matchMeetings(scope, [meeting], now, "UNCHOSEN", this.logger);
       const event = { action: "DEAL_CHOSEN", actor, at: now, subject, code: "TAKEN_BACK" } as const;
       await recordAudit(scope, this.logger, { ...event, was: chosen.dealId.toString() });
       return accepted(meeting.row);
@@ -173,7 +173,7 @@ export class Meetings {
       const now = this.clock();
       const row = { ...meeting.row, cancelledAt: now };
       await scope.typed((orm) => orm.update(MeetingRow, keyOf(row), { cancelledAt: now }));
-      await matchMeetings(scope, [{ ...meeting, row }], now, "CANCELLED");
+      await matchMeetings(scope, [{ ...meeting, row }], now, "CANCELLED", this.logger);
       await recordAudit(scope, this.logger, { action: "MEETING_CANCELLED", actor, at: now, subject: row.id });
       return accepted(row);
     });
@@ -185,7 +185,7 @@ export class Meetings {
       const now = this.clock();
       // As a cancelled one, first: what it granted and was a contact for is judged without it.
       const row = { ...meeting.row, cancelledAt: now };
-      await matchMeetings(scope, [{ ...meeting, row }], now, "CANCELLED");
+      await matchMeetings(scope, [{ ...meeting, row }], now, "CANCELLED", this.logger);
       // With its attendees, its match and what it made readable; receipts stay.
       await scope.typed((orm) => orm.delete(MeetingRow, keyOf(row)));
       await recordAudit(scope, this.logger, { action: "MEETING_DELETED", actor, at: now, subject: row.id });

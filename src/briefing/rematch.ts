@@ -98,7 +98,7 @@ export class Rematching {
     const done = await tenant
       .transaction(async (scope) => {
         const meetings = await lockMeetings(scope, meetingIds);
-        if (meetings.length > 0) await matchMeetings(scope, meetings, this.clock(), occasion);
+        if (meetings.length > 0) await matchMeetings(scope, meetings, this.clock(), occasion, this.logger);
         return new Set(meetings.map(({ row }) => row.id));
       })
       .catch(() => new Set<string>());
@@ -111,7 +111,7 @@ export class Rematching {
     try {
       await tenant.transaction(async (scope) => {
         const meeting = await lockMeeting(scope, meetingId);
-        if (meeting) await matchMeetings(scope, [meeting], this.clock(), occasion);
+        if (meeting) await matchMeetings(scope, [meeting], this.clock(), occasion, this.logger);
       });
       return true;
     } catch (error) {

@@ -121,7 +121,7 @@ async function eraseUsers({ tenantId, typed }: TenantScope, { users, hasAuthoriz
 const KEPT_FOR_OTHERS = `UPDATE meeting_match SET last_deal = jsonb_set(last_deal, '{people}', coalesce(last_deal -> 'people', '[]') - $3::text[])
   WHERE tenant_id = $1 AND meeting_id = ANY ($2)`;
 /** The meeting goes on without the attendee, as its invitation called him: matched again, and what hangs on it judged again. */
-function leaveMeeting({ clock }: ErasingParts, scope: TenantScope, person: Person, meetingId: string): Promise<void> {
+function leaveMeeting(parts: ErasingParts, scope: TenantScope, person: Person, meetingId: string): Promise<void> {
   return scope.transaction(async (held) => {
     const meeting = await lockMeeting(held, meetingId);
     if (!meeting) return;
@@ -132,7 +132,7 @@ function leaveMeeting({ clock }: ErasingParts, scope: TenantScope, person: Perso
     row.title = withoutMentions(row.title, [], names);
     const changed = { title: row.title, searchText: searchTextOf(row.title, attendees) };
     await held.typed((orm) => orm.update(MeetingRow, { tenantId: row.tenantId, id: row.id }, changed));
-    await matchMeetings(held, [{ row, attendees }], clock(), "SYNCED");
+    await matchMeetings(held, [{ row, attendees }], parts.clock(), "SYNCED", parts.logger);
   });
 }
 
@@ -157,7 +157,7 @@ async function removePerson(
     await removeErased(copy, crmId);
     // Who records a meeting holds it and waits for the copy: nobody is waited for here.
     const free = await lockMeetings(held, knowing);
-    for (const meeting of free) await matchMeetings(held, [meeting], parts.clock(), "SYNCED");
+    for (const meeting of free) await matchMeetings(held, [meeting], parts.clock(), "SYNCED", parts.logger);
     const inHand = knowing.filter((id) => !free.some(({ row }) => row.id === id));
     if (!isLive) return inHand;
     // Those that are matched still: of one that is matched no more would be forgotten what was told of it last.

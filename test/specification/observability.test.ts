@@ -133,6 +133,21 @@ test("the line of each write has the CRM's own id of the call, also where it fai
   expect(line("a note was not seen written")).toMatchObject({ err: { correlationId: "the-crms-own-7352" } });
 });
 
+// Seen red: a match is one row, which the next one replaces: of a deal that a meeting had last month nothing was left.
+test("from which deal to which a meeting came is said, with the rule, the occasion and the operation", async () => {
+  const { email, dealId } = simulator.company.stories.singleDeal;
+  const { id } = await recordMeeting(service, [email]);
+  await post(`mutation { cancelMeeting(meetingId: "${id}") { __typename } }`, { "x-request-id": "cancels-it" });
+  const [, meetingId] = Buffer.from(id, "base64url").toString().split(":");
+  const said = () =>
+    logged().filter((line) => line.msg === "a meeting has another deal" && line.meetingId === meetingId);
+  await until("both are said", async () => said().length === 2);
+  expect(said()).toMatchObject([
+    { level: 30, occasion: "RECORDED", was: null, became: dealId, rule: "ONLY_CANDIDATE" },
+    { level: 30, occasion: "CANCELLED", was: dealId, became: null, operationId: "cancels-it" },
+  ]);
+});
+
 // Seen red: no process said it, and the row keeps the last reason alone.
 test("a stop of all calls, its other reason and its end are said once each by a process that obeys", async () => {
   const db = database.opened();
