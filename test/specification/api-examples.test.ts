@@ -107,6 +107,7 @@ const LEARNS: Record<string, (data: never) => unknown> = {
       "CONNECTED",
       "DEAL_CHOSEN",
       "DEAL_CHOSEN",
+      "MEETING_CANCELLED",
       "MEETING_DELETED",
       "DEAL_SNOOZED",
       "DEAL_SNOOZED",
