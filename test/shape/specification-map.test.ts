@@ -151,7 +151,7 @@ test("comments and documents name no design page: decisions are here, that is no
 });
 
 test("the list of decisions has every page, in order, under the page's own title", () => {
-  const listed = [...read("docs/decisions/README.md").matchAll(/^\| \[(\d{4})\]\(([^)]+)\) \| (.+) \|$/gm)];
+  const listed = [...read("docs/decisions/README.md").matchAll(/^- \[(\d{4})\]\(([^)]+)\) (.+)$/gm)];
   const pages = [...PAGES].sort().map((page) => {
     const [, number, title] = /^# (\d{4}): (.+)$/m.exec(read(page)) ?? [];
     return [number, basename(page), title];
