@@ -318,6 +318,8 @@ test("an admin looks through runs, writes and security events; a member sees the
   const title = "Written about";
   const meeting = await recordMeeting(service, [simulator.company.stories.singleDeal.email], { title });
   await writeNote(service, { meetingId: meeting.id });
+  const key = fieldOf(simulator, "DEAL", "varchar").field_code;
+  await setMapping(service, "DEAL", key);
   simulator.control.fail({ match: "/api/v2/persons", with: { kind: "throttle" } });
   await page.getByRole("button", { name: "Sync now" }).click();
   await page.getByRole("alert").filter({ hasText: "The last run failed" }).waitFor();
@@ -335,6 +337,9 @@ test("an admin looks through runs, writes and security events; a member sees the
   const events = page.getByRole("region", { name: "Security events" });
   await events.getByText("Show who did what").click();
   await events.getByText("Connected the CRM", { exact: true }).first().waitFor();
+  const nominated = events.getByRole("listitem").filter({ hasText: "Nominated a field" });
+  await nominated.getByText("From what to what").click();
+  await nominated.getByText(`From nothing to ${key}`).waitFor();
   await screenshot(page, "settings-history", runs);
 
   const member = await product.signIn("member");

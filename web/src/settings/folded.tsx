@@ -1,5 +1,6 @@
-import { type ReactNode, useState } from "react";
-import { Button, Card } from "../ui/parts";
+import { type ReactNode, Suspense, useState } from "react";
+import { Part } from "../ui/part";
+import { Button, Card, Loading } from "../ui/parts";
 
 /** The API's longest page: who needs more looks there. */
 const STEPS = [10, 30, 100] as const;
@@ -11,7 +12,7 @@ interface FoldedProps {
   children(first: number, more: (hasMore: boolean) => ReactNode): ReactNode;
 }
 
-/** A list that few look at: it is read when somebody does. */
+/** A list that few look at: it is read when somebody does, and may come as a script of its own. */
 export function Folded({ title, about, children }: FoldedProps) {
   const [isOpen, setOpen] = useState(false);
   const [step, setStep] = useState(0);
@@ -25,7 +26,13 @@ export function Folded({ title, about, children }: FoldedProps) {
     <Card title={title}>
       <details onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
         <summary>{about}</summary>
-        {isOpen && <div className="stack folded">{children(STEPS[step] ?? STEPS[0], more)}</div>}
+        {isOpen && (
+          <div className="stack folded">
+            <Part>
+              <Suspense fallback={<Loading what="The list" />}>{children(STEPS[step] ?? STEPS[0], more)}</Suspense>
+            </Part>
+          </div>
+        )}
       </details>
     </Card>
   );
