@@ -22,15 +22,19 @@ async function main([command, ...words]: string[]): Promise<void> {
   // A command's stdout is what was asked for.
   const logger = createLogger(config.logLevel, command === undefined ? 1 : 2);
   if (command === undefined) return serve(config, logger).catch((error) => failWhenWritten(error, logger));
-  logger.info({ command, by: whoGave() }, "a command of the operator");
   if (command === "doctor") return probe(config, logger, words);
   const run = COMMANDS[command];
   if (!run)
     throw new UnknownCommandError(`There is no command ${command}, but doctor, ${Object.keys(COMMANDS).join(", ")}.`);
   if (words.length > 0 && !WITH_WORDS.has(command))
     throw new UnknownCommandError(`Nothing was done. Say: ${command}, and no word more.`);
+  sayGiven(command, logger);
   process.stdout.write(`${await run(config, logger, words)}\n`);
 }
+
+/** Before anything is done: one that is killed is told as well. */
+const sayGiven = (command: string, logger: Logger) =>
+  logger.info({ command, by: whoGave() }, "a command of the operator");
 
 /** As the machine knows them. In a container it is the image's account, and the name by which the platform's log has who started it. */
 function whoGave(): string {
@@ -53,6 +57,7 @@ async function doctor(): Promise<void> {
 async function probe(config: Config, logger: Logger, [option, tenant, file, ...more]: string[]): Promise<void> {
   if (option !== "--crm" || tenant === undefined || more.length > 0)
     throw new UnknownCommandError("Say: doctor, or doctor --crm TENANT [FILE].");
+  sayGiven("doctor", logger);
   const asReport = async (): Promise<[ProbeReport, string]> => {
     const report = await probeWith(config, logger, tenant);
     return [report, reportInWords(report)];

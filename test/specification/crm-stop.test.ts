@@ -219,7 +219,7 @@ test("a word that a command does not have does nothing, and is answered with how
     const [name = "", ...more] = words.split(" ");
     const program = startCommand(name, ...more);
     expect([words, await program.ended]).toEqual([words, 1]);
-    expect(program.output()).toMatch(new RegExp(`^Nothing was done\\. Say: ${name}`));
+    expect(program.output()).toMatch(new RegExp(`^Nothing was done\\. Say: ${name}`, "m"));
   });
   await Promise.all(answered);
   expect(await database.query("SELECT FROM crm_stop WHERE ended_at IS NULL")).toEqual([]);
