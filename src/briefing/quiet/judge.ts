@@ -19,6 +19,7 @@ export function judge(facts: DealFacts, copy: ConnectionFacts, at: Date): QuietS
   const reasons = shown(reasonsAt({ ...standing, facts, copy, now }), copy, now);
   if (isStale(copy, now)) return { ...NOTHING_QUIET, ...frame, verdict: "UNKNOWN", reasons };
   const { verdict, since } = verdictAt(standing, now);
+  const next = scheduleOf(facts, copy.rules, now, outlookAt).find((phase) => phase.verdict !== verdict);
   return {
     ...frame,
     verdict,
@@ -26,11 +27,7 @@ export function judge(facts: DealFacts, copy: ConnectionFacts, at: Date): QuietS
     quietSince: dateOf(since?.at),
     quietSinceDay: dateOf(since?.day),
     quietDays: since && daysBetween(calendar, since.at, now),
-    /** What is ahead is worked out where it is asked for: lists seldom do. */
-    get nextChangeAt() {
-      const phases = scheduleOf(facts, copy.rules, now, outlookAt);
-      return dateOf(phases.find((phase) => phase.verdict !== verdict)?.from);
-    },
+    nextChangeAt: dateOf(next?.from),
   };
 }
 

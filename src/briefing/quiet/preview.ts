@@ -2,7 +2,7 @@ import type { CopyScope } from "../../database/database";
 import type { Standards } from "../../entities/silence";
 import { type DealFacts, isSilent, type QuietRules } from "./facts";
 import { isFresh, readKeptFacts } from "./read-quiet";
-import { daysBy, rulesOf } from "./rules";
+import { byStandards, rulesOf } from "./rules";
 import { isMatchedDeal, NO_MONEY } from "./silence-rows";
 import { outlooksOf, snoozeEnd, verdictAt } from "./verdict";
 
@@ -74,10 +74,12 @@ async function quietBy(copy: CopyScope, batch: readonly Changing[], proposed: St
   );
   const [become, stop] = [new Set<number>(), new Set<number>()];
   if (!found) return { become, stop };
-  const [rules, daysOf] = [rulesOf(proposed), daysBy(proposed)];
-  for (const facts of found.deals) {
-    const was = isOnBoard(facts, found.copy.rules, now);
-    const will = isOnBoard({ ...facts, ...daysOf(facts) }, rules, now);
+  const rules = rulesOf(proposed);
+  const wouldBe = byStandards(found.deals, proposed);
+  for (const [index, facts] of wouldBe.entries()) {
+    const present = found.deals[index];
+    const was = present !== undefined && isOnBoard(present, found.copy.rules, now);
+    const will = isOnBoard(facts, rules, now);
     if (will && !was) become.add(facts.dealId);
     if (was && !will) stop.add(facts.dealId);
   }

@@ -6,7 +6,7 @@ import { gathered, type Ids, listOf, ms, NamedIds, rowsOfEach, type Shape } from
 import type { Standards } from "../../entities/silence";
 import { DEAL, DEAL_COLUMNS, FOUND, FOUND_BY_DEAL, keptOf, OUR_WRITES } from "./fact-rows";
 import type { ConnectionFacts, DealFacts } from "./facts";
-import { daysBy, isStale, rulesOf, STANDARD } from "./rules";
+import { byStandards, isStale, rulesOf, STANDARD } from "./rules";
 import { HELD, type JudgingSql, READING } from "./silence-rows";
 import { contactsOf, type OfOthers, type OurWrite, plannedOf, updatedByOthers } from "./situation";
 import type { TakenPhase } from "./verdict";
@@ -179,9 +179,7 @@ const byDeal = <What>(found: readonly Of<What>[]): Map<number, What[]> => {
 
 function quietFactsOf(found: Found | null): QuietFacts | null {
   if (!found) return null;
-  const [watchedSince, held, coming, generation] = found.copy;
-  const standards = held ?? STANDARD;
-  const daysOf = daysBy(standards);
+  const [watchedSince, standards, coming, generation] = found.copy;
   const [others, inactive] = [new Map(found.ofOthers), new Set(found.inactive)];
   const [pushes, unanswered, unreadable] = [found.pushes, found.unanswered, found.unreadable].map(byDeal);
   const writes = byDeal(found.writes);
@@ -193,7 +191,6 @@ function quietFactsOf(found: Found | null): QuietFacts | null {
     const gaps = [unanswered?.get(0), unanswered?.get(dealId), unreadable?.get(dealId)].flatMap((since) => since ?? []);
     return [
       {
-        ...daysOf({ stageId, pipelineId }),
         ...{ dealId, isOpen, addedAt, inStageSince, stageId, pipelineId, closeDay },
         updatedAt: updatedByOthers(updatedAt, writes.get(dealId) ?? []),
         pushes: pushes?.get(dealId) ?? [],
@@ -208,8 +205,15 @@ function quietFactsOf(found: Found | null): QuietFacts | null {
       },
     ];
   });
+  const present = standards ?? STANDARD;
   const { lists, begun } = found;
-  const marks = { readAt: oldestOf(lists, CONTACT_LISTS), asOf: oldestOf(lists, JUDGED_LISTS) };
-  const copy = { ...marks, watchedSince, rules: rulesOf(standards) };
-  return { copy, deals, standards, generation, coming, begun: begun ?? {} };
+  const copy = { readAt: oldestOf(lists, CONTACT_LISTS), asOf: oldestOf(lists, JUDGED_LISTS), watchedSince };
+  return {
+    copy: { ...copy, rules: rulesOf(present) },
+    deals: byStandards(deals, present),
+    standards: present,
+    generation,
+    coming,
+    begun: begun ?? {},
+  };
 }

@@ -57,19 +57,24 @@ type OfDeal = Pick<DealFacts, "stageId"> & { pipelineId: number | null };
 type OwnDays = Partial<Record<ThresholdCode, number>>;
 const key = ({ scope, crmId }: Pick<OwnThreshold, "scope" | "crmId">) => `${scope} ${crmId}`;
 
-/** The days of a deal's stage, and the tenant's own: of several for a reason those of the stage, then those of the pipeline. */
-export function daysBy({ thresholds, rotting = {} }: Standards) {
+/**
+ * The deals with the days of their stages, and the tenant's own: of several for a reason those of the stage, then those of
+ * the pipeline.
+ */
+export function byStandards<Deal extends OfDeal>(
+  deals: readonly Deal[],
+  { thresholds, rotting = {} }: Standards,
+): (Deal & Pick<DealFacts, "daysToRotten">)[] {
   const own = new Map<string, OwnDays>();
   for (const threshold of thresholds)
     own.set(key(threshold), { ...own.get(key(threshold)), [threshold.code]: threshold.days });
-  return ({ pipelineId, stageId }: OfDeal): Pick<DealFacts, "daysToRotten" | "ownDays"> => ({
-    daysToRotten: rotting[stageId ?? 0] ?? null,
-    ownDays: {
-      ...own.get(key({ scope: "ALL", crmId: 0 })),
-      ...own.get(key({ scope: "PIPELINE", crmId: pipelineId ?? 0 })),
-      ...own.get(key({ scope: "STAGE", crmId: stageId ?? 0 })),
-    },
+  const daysFor = ({ pipelineId, stageId }: OfDeal): OwnDays => ({
+    ...own.get(key({ scope: "ALL", crmId: 0 })),
+    ...own.get(key({ scope: "PIPELINE", crmId: pipelineId ?? 0 })),
+    ...own.get(key({ scope: "STAGE", crmId: stageId ?? 0 })),
   });
+  const daysToRotten = ({ stageId }: OfDeal) => rotting[stageId ?? 0] ?? null;
+  return deals.map((deal) => ({ ...deal, daysToRotten: daysToRotten(deal), ownDays: daysFor(deal) }));
 }
 
 /** A reason that holds: since when, and what shows it. */

@@ -6,7 +6,7 @@ import type { Standards } from "../../entities/silence";
 import type { SyncResource } from "../../entities/sync-run";
 import type { DealFacts } from "./facts";
 import { type QuietFacts, readKeptFacts, readQuietFacts } from "./read-quiet";
-import { daysBy, RULES, rulesOf, staleFrom } from "./rules";
+import { byStandards, RULES, rulesOf, staleFrom } from "./rules";
 import {
   isMatchedDeal,
   JUDGED,
@@ -200,11 +200,10 @@ const NOTE_OTHER_RULES = `
 /** Of the deals the schedules by the standards that are coming: they are of the next generation. */
 export function comingPhases({ deals, generation, coming }: QuietFacts, now: Date, kept?: Partial<OfOthers>): object[] {
   if (!coming) return [];
-  const [rules, daysOf] = [rulesOf(coming), daysBy(coming)];
-  return deals.flatMap((held) => {
-    const facts = { ...held, ...daysOf(held) };
-    return phasesOf(facts, scheduleOf(facts, rules, now.getTime()), generation + 1, kept);
-  });
+  const rules = rulesOf(coming);
+  return byStandards(deals, coming).flatMap((facts) =>
+    phasesOf(facts, scheduleOf(facts, rules, now.getTime()), generation + 1, kept),
+  );
 }
 
 /** Keeps those few whose mark is behind: lists look their phases up. The caller's transaction holds the copy to judge. */
