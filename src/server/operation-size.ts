@@ -201,8 +201,7 @@ function dearestWithin(within: SelectionSetNode, query: DocumentNode, costs: Rea
   return [name.value, ...(selectionSet ? dearestWithin(selectionSet, query, costs) : [])];
 }
 
-/** The fields that a selection asks for, in whatever fragments they stand. */
-export function fieldsOf({ selections }: SelectionSetNode, query: DocumentNode): FieldNode[] {
+function fieldsOf({ selections }: SelectionSetNode, query: DocumentNode): FieldNode[] {
   return selections.flatMap((node) => {
     if (node.kind === Kind.FIELD) return [node];
     if (node.kind === Kind.INLINE_FRAGMENT) return fieldsOf(node.selectionSet, query);
