@@ -189,7 +189,7 @@ const isPage = (type: GraphQLNamedType) => isObjectType(type) && type.getFields(
 
 /** Goes on into a field as long as it costs more than its own object, and than all that stands beside it. */
 function dearestWithin(within: SelectionSetNode, query: DocumentNode, costs: ReadonlyMap<FieldNode, number>): string[] {
-  const fields = new Set(fieldsOf(within, query));
+  const fields = fieldsOf(within, query);
   let [dearest, most, all]: [FieldNode | null, number, number] = [null, 0, 0];
   for (const field of fields) {
     const cost = costs.get(field) ?? 0;
@@ -201,13 +201,18 @@ function dearestWithin(within: SelectionSetNode, query: DocumentNode, costs: Rea
   return [name.value, ...(selectionSet ? dearestWithin(selectionSet, query, costs) : [])];
 }
 
-function fieldsOf({ selections }: SelectionSetNode, query: DocumentNode): FieldNode[] {
+/**
+ * The fields that a selection asks for, in whatever fragments they stand.
+ * @param seen each fragment is looked into once: they can double each other beyond all bounds
+ */
+export function fieldsOf({ selections }: SelectionSetNode, query: DocumentNode, seen = new Set<string>()): FieldNode[] {
   return selections.flatMap((node) => {
     if (node.kind === Kind.FIELD) return [node];
-    if (node.kind === Kind.INLINE_FRAGMENT) return fieldsOf(node.selectionSet, query);
-    const fragment = query.definitions.find(
-      (definition) => definition.kind === Kind.FRAGMENT_DEFINITION && definition.name.value === node.name.value,
-    );
-    return fragment?.kind === Kind.FRAGMENT_DEFINITION ? fieldsOf(fragment.selectionSet, query) : [];
+    if (node.kind === Kind.INLINE_FRAGMENT) return fieldsOf(node.selectionSet, query, seen);
+    const name = node.name.value;
+    if (seen.has(name)) return [];
+    seen.add(name);
+    const fragment = query.definitions.find((one) => one.kind === Kind.FRAGMENT_DEFINITION && one.name.value === name);
+    return fragment?.kind === Kind.FRAGMENT_DEFINITION ? fieldsOf(fragment.selectionSet, query, seen) : [];
   });
 }

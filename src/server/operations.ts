@@ -1,8 +1,6 @@
 import type { EventEmitter } from "node:events";
 import { trace } from "@opentelemetry/api";
 import {
-  type DefinitionNode,
-  type DocumentNode,
   execute,
   type FieldNode,
   type FormattedExecutionResult,
@@ -11,7 +9,6 @@ import {
   Kind,
   type OperationDefinitionNode,
   OperationTypeNode,
-  type SelectionSetNode,
 } from "graphql";
 import { SECOND_MS } from "../platform/clock";
 import type { Logger } from "../platform/logger";
@@ -22,6 +19,7 @@ import { Plans } from "./compiled-execution";
 import { Documents, type Operation, type Sent } from "./documents";
 import { errorOf, type MaskError, maskErrors, statusOf } from "./errors";
 import { costTold, MAX_COST, MAX_TOKENS, OperationLimits, refusalOfSize } from "./limits";
+import { fieldsOf } from "./operation-size";
 
 export interface OperationParts {
   schema: GraphQLSchema;
@@ -121,8 +119,7 @@ export class Operations {
     const seconds = ended({ kind: isBriefing ? "briefing" : kind, outcome: String(codes[0] ?? "OK") });
     trace.getActiveSpan()?.updateName(`${kind} ${operationName ?? "unnamed"}`);
     // An operation's name is its caller's word; these are the schema's.
-    const did =
-      read && kind === "mutation" ? [...new Set(namesIn(read.operation.selectionSet, read.document))] : undefined;
+    const did = read && kind === "mutation" ? namesOf(fieldsOf(read.operation.selectionSet, read.document)) : undefined;
     const line = { kind, operationName, did, tenant, tenantId, userId, seconds, ...workCounts(), codes };
     this.#answered.info(line, "an operation was answered");
   }
@@ -131,19 +128,7 @@ export class Operations {
 /** Characters of an operation's name in a log line or a span; a caller may send one as long as a body. */
 const MAX_NAME = 100;
 
-/** @param seen each fragment is looked into once: a document can double them beyond all bounds */
-function namesIn({ selections }: SelectionSetNode, document: DocumentNode, seen = new Set<string>()): string[] {
-  return selections.flatMap((node) => {
-    if (node.kind === Kind.FIELD) return [node.name.value];
-    if (node.kind === Kind.INLINE_FRAGMENT) return namesIn(node.selectionSet, document, seen);
-    const name = node.name.value;
-    if (seen.has(name)) return [];
-    seen.add(name);
-    const isIt = (one: DefinitionNode) => one.kind === Kind.FRAGMENT_DEFINITION && one.name.value === name;
-    const found = document.definitions.find(isIt);
-    return found && "selectionSet" in found ? namesIn(found.selectionSet, document, seen) : [];
-  });
-}
+const namesOf = (fields: readonly FieldNode[]) => [...new Set(fields.map(({ name }) => name.value))];
 
 /** What people wait for before a meeting is measured apart: `briefing`, and a meeting's own. */
 function asksForBriefing({ selectionSet }: OperationDefinitionNode | FieldNode): boolean {

@@ -60,13 +60,7 @@ export default function SecurityEventList({ first, more }: { first: number; more
                 <p>{ACTION[action]}</p>
                 <p className="small muted">
                   <time dateTime={at}>{dateAndTime(at)}</time>, by{" "}
-                  {userId ? (
-                    <bdi>{userId}</bdi>
-                  ) : OF_OPERATOR.has(action) ? (
-                    "the service's operator"
-                  ) : (
-                    "the service itself"
-                  )}
+                  {userId ? <bdi>{userId}</bdi> : `the service${OF_OPERATOR.has(action) ? "'s operator" : " itself"}`}
                   {role && ` (${role.toLowerCase()})`}
                   {code && <span className="breakable">, {code}</span>}
                   {subject && !OF_AN_ID.test(action) && <span className="breakable">, {subject}</span>}
