@@ -136,7 +136,8 @@ export class CrmHttp {
       // Not by the failure's code: a connection that stood may end as one that never came about.
       const neverSent = isUnsent();
       const detail = { neverSent, tooSlow: !neverSent && TIMED_OUT.has(codeOf(cause)) };
-      throw new CrmError("UNAVAILABLE", `The CRM could not be reached: ${messageOf(cause)}.`, detail, { cause });
+      const what = neverSent ? "No connection to the CRM came about or free" : "The CRM's answer did not come";
+      throw new CrmError("UNAVAILABLE", `${what}: ${messageOf(cause)}.`, detail, { cause });
     } finally {
       clearInterval(looks);
       endLimits();

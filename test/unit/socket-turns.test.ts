@@ -83,9 +83,14 @@ test("nothing was sent to where no connection comes about; what was read and not
   await new Promise((resolve) => gone.server.close(resolve));
   silent.server.on("request", (request) => request.socket.destroy());
   const http = new CrmHttp();
-  for (const [url, neverSent] of [[gone.url, true] as const, [silent.url, false] as const]) {
+  // Seen red: of what was read and not answered it was said that the CRM could not be reached.
+  for (const [url, neverSent, says] of [
+    [gone.url, true, /^No connection to the CRM came about or free: /],
+    [silent.url, false, /^The CRM's answer did not come: /],
+  ] as const) {
     const sent = http.send({ method: "POST", url, headers: {}, body: "{}" });
-    await expect(sent).rejects.toMatchObject({ code: "UNAVAILABLE", detail: { neverSent } });
+    const message: unknown = expect.stringMatching(says);
+    await expect(sent).rejects.toMatchObject({ code: "UNAVAILABLE", message, detail: { neverSent } });
   }
   await http.close();
   await new Promise((resolve) => silent.server.close(resolve));

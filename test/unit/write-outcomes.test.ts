@@ -58,6 +58,14 @@ describe("what the answer to a write says of it", () => {
     ["disconnected meanwhile", new ConnectionGoneError("gone"), "NEEDS_REAUTHORIZATION"],
     ["a fault of our own", new TypeError("undefined is no function"), "UNKNOWN"],
   ])("%s", (_, error, code) => expect(codeOf(error)).toBe(code));
+
+  // Seen red: of what waited behind others it was said that the CRM could not be reached.
+  test("what was never sent may have waited behind other calls, and may be written later", () => {
+    const error = new CrmError("UNAVAILABLE", "no connection", { neverSent: true });
+    expect(certainFailureOf(error)?.message).toBe(
+      "The CRM could not be reached, or other calls to it were in front of this one for too long. Try again later with a new idempotency key.",
+    );
+  });
 });
 
 // Seen red: after a 429 the CRM was asked once more.
