@@ -68,8 +68,11 @@ const ENDED_CODES = ["57P01", "57P02", "57P03", "57P05", NO_SESSION_LEFT, "ECONN
 /** By which the network says that nothing was reached: no address, no way, nobody there. */
 export const UNREACHED_CODES = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "EHOSTDOWN"];
 const GIVEN_UP_CODES = new Set<unknown>([...LOCK_CODES, ...ENDED_CODES, ...UNREACHED_CODES]);
-/** For a disk, a memory or temp_file_limit that is full, or a database that takes no writes: it is so until somebody makes room, or names the primary. */
-const FULL_CODES = ["53100", "53200", "53400", "25006"];
+/**
+ * For a disk, a memory or temp_file_limit that is full, a server that may open no more files, a disk that fails, or a database
+ * that takes no writes: it is so until somebody makes room, mends the disk, or names the primary.
+ */
+const FULL_CODES = ["53100", "53200", "53400", "53000", "58030", "25006"];
 /**
  * For a database that is not there, or takes no sessions, as while it is restored, for a user who may not log in or has lost
  * rights, and for tables that the start has seen and nobody finds now, as while a restore drops them.

@@ -74,7 +74,7 @@ async function checkFitness(look: ReadOnlySession): Promise<Finding> {
   try {
     await look.rows(`SET work_mem = '64kB'; ${BESIDE_MEMORY}; RESET work_mem`);
   } catch (error) {
-    const todo = TODO_BESIDE[String(codeOf(error))] ?? "give its user back its rights: Roles in docs/operations.md";
+    const todo = TODO_BESIDE[String(codeOf(error))] ?? "see what PostgreSQL's own log says before it";
     if (!needsOperator(error)) throw error;
     return fault(`database: ${messageOf(error)}`, todo);
   }
@@ -86,11 +86,12 @@ const STANDBY = "bring it back, or set synchronous_standby_names to ''";
 /** What a session that can change nothing may still write: a file of some megabytes, for a moment. */
 const BESIDE_MEMORY = "SELECT count(*) FROM (SELECT n FROM generate_series(1, 200000) n ORDER BY -n) sorted";
 
-/** By PostgreSQL's codes for what is full. */
+/** By PostgreSQL's codes for what is full or not allowed. */
 const TODO_BESIDE: Record<string, string> = {
   "53100": "give its disk room; docs/operations.md says what fills it",
   "53200": "give its machine memory, or end what takes it",
   "53400": "raise temp_file_limit",
+  "42501": "give its user back its rights: Roles in docs/operations.md",
 };
 
 /** As docs/operations.md has them under Scaling, of a worker: which processes are one, their sessions do not say. */

@@ -1,6 +1,6 @@
 import { Client } from "pg";
 import { APPLICATION_ROLE, asApplication } from "../../src/database/application-role";
-import { heldUpOf } from "../../src/database/errors";
+import { HeldUpError, heldUpOf, levelOf } from "../../src/database/errors";
 import { SESSION_LIMITS, SessionTurns, withLimits, withoutTransactionLimit } from "../../src/database/session-limits";
 import { Secret } from "../../src/platform/keyring";
 import { FILL_DISK } from "../support/database";
@@ -106,6 +106,17 @@ test("a database whose disk is full is no bug of ours: the caller may try again,
   }
   expect((await record(service)).errors).toBeUndefined();
 }, 60_000);
+
+// Seen red with either taken for a bug of ours, after which a renewed token was not tried to be kept again.
+test.each(["io_error", "insufficient_resources"])(
+  "a server that says %s is tried again, and somebody must act",
+  async (code) => {
+    const error: unknown = await database
+      .query(`DO $$BEGIN RAISE 'Look.' USING ERRCODE = '${code}'; END$$`)
+      .catch((e) => e);
+    expect([heldUpOf(error), levelOf(error)]).toEqual([expect.any(HeldUpError), "error"]);
+  },
+);
 
 // Seen red with sessions that are kept: those that were opened meanwhile refused writes for half an hour after it.
 test("a database that took no writes for a while, as a standby, takes them again in the sessions opened meanwhile, too", async () => {
