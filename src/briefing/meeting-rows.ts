@@ -107,7 +107,7 @@ const UPSERT = `
   ON CONFLICT (tenant_id, external_id) DO UPDATE SET title = EXCLUDED.title, starts_at = EXCLUDED.starts_at,
     ends_at = EXCLUDED.ends_at, owner_email = EXCLUDED.owner_email, owner_key = EXCLUDED.owner_key,
     search_text = EXCLUDED.search_text, recorded_by = EXCLUDED.recorded_by, recorded_at = EXCLUDED.recorded_at, cancelled_at = NULL,
-    refreshed_at = CASE WHEN meeting.starts_at = EXCLUDED.starts_at THEN meeting.refreshed_at END
+    refreshed_at = CASE WHEN (meeting.starts_at, meeting.search_text) = (EXCLUDED.starts_at, EXCLUDED.search_text) THEN meeting.refreshed_at END
   RETURNING *`;
 
 const CONNECTION_CHANGED = "The CRM connection has changed since; the meeting is matched again after the next sync.";

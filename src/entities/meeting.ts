@@ -46,7 +46,7 @@ export class MeetingRow extends OfTenant {
   @Column("timestamptz", { nullable: true })
   cancelledAt!: Date | null;
 
-  /** When its records were last brought up to date because it begins soon; null: not yet. */
+  /** When its records were last brought up to date because it begins soon; null: not yet, or not those of who attends by now. */
   @Column("timestamptz", { nullable: true, select: false })
   refreshedAt!: Date | null;
 }

@@ -110,3 +110,21 @@ test("what is asked for a meeting before it is reckoned how much there is to ask
   );
   expect(steps.filter(({ fetched, expected }) => fetched > expected)).toEqual([]);
 });
+
+// Seen red: it had been brought up to date for those who attended then, and was not again.
+test("who is added to a meeting that begins soon is looked at as well, and nobody twice for a delivery that comes again", async () => {
+  const { service, simulator } = days;
+  const [first, added] = [company("first"), company("added")];
+  await readLists();
+  const meeting = { externalId: "soon", startsAt: inMs(4 * MINUTE_MS).toISOString() };
+  await recordMeeting(service, [first.address], meeting);
+  await days.until(inMs(MINUTE_MS));
+  simulator.log.clear();
+  await recordMeeting(service, [first.address], meeting);
+  await days.until(inMs(MINUTE_MS));
+  expect(simulator.log.of("GET", /\/deals$/)).toEqual([]);
+  await recordMeeting(service, [first.address, added.address], meeting);
+  await days.until(inMs(MINUTE_MS));
+  const asked = simulator.log.of("GET", /\/deals$/).map(({ query }) => query.ids?.split(",").map(Number).sort());
+  expect(asked).toEqual([[first.deal, added.deal].sort()]);
+});
