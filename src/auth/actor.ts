@@ -168,6 +168,9 @@ async function verify(token: string, key: JWTVerifyGetKey, options: JWTVerifyOpt
   }
 }
 
+const withoutUsable = (claim: string, cause: Error) =>
+  new UnauthenticatedError(`The bearer token lacks a usable claim: ${claim}.`, { cause });
+
 async function prove(
   token: string,
   { key, algorithms }: Proof,
@@ -177,12 +180,13 @@ async function prove(
   const options = { algorithms, issuer, audience, requiredClaims: ["exp"], clockTolerance: CLOCK_TOLERANCE_SECONDS };
   const { payload } = await verify(token, key, { ...options, currentDate: clock() }).catch((cause: unknown) => {
     if (cause instanceof KeysUnavailableError) throw cause;
+    // The signature was proven before: nobody but the provider's own callers learns what this service expects.
+    if (cause instanceof errors.JWTClaimValidationFailed) throw withoutUsable(cause.claim, cause);
     throw new UnauthenticatedError("The bearer token is not valid or has ended. Sign in again.", { cause });
   });
   const actor = claims.safeParse(payload);
   if (!actor.success) {
-    const missing = actor.error.issues.map(({ path }) => path.join(".")).join(", ");
-    throw new UnauthenticatedError(`The bearer token lacks a usable claim: ${missing}.`);
+    throw withoutUsable(actor.error.issues.map(({ path }) => path.join(".")).join(", "), actor.error);
   }
   // So that an end which no Date holds, NaN, is refused too.
   if (!(actor.data.expiresAt.getTime() - clock().getTime() <= LONGEST_LIFE_MS + TOLERANCE_MS)) {

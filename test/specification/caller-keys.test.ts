@@ -49,9 +49,9 @@ beforeEach(() => {
 const at = (ms: number) => {
   now = new Date(START + ms);
 };
-const makeCallers = () =>
+const makeCallers = (expected: { issuer?: string; audience?: string } = {}) =>
   createCallers(
-    { proof: { kind: "jwks", url: server.url }, issuer: undefined, audience: undefined },
+    { proof: { kind: "jwks", url: server.url }, issuer: undefined, audience: undefined, ...expected },
     async () => 1,
     quiet,
     () => now,
@@ -332,6 +332,23 @@ test.each([
   expect(await outcome(proving)).toBe(expected);
   if (expected === 401) await expect(proving).rejects.toThrow("ends (exp) more than a day from now");
 });
+
+// Seen red: an issuer that was configured without its last slash answered everybody that the token had perhaps ended.
+test.each([
+  ["issuer", { iss: "https://login.example/" }, "iss"],
+  ["audience", { aud: ["mail", "calendar"] }, "aud"],
+  ["beginning", { nbf: START / 1_000 + 600 }, "nbf"],
+  ["beginning in words", { nbf: "now" as never }, "nbf"],
+])(
+  "who is refused for another %s learns which claim it is, and only where the token is the provider's",
+  async (_what, claims, named) => {
+    const expected = { issuer: "https://login.example", audience: "crm" };
+    const token = await first.sign({ iss: expected.issuer, aud: expected.audience, ...claims });
+    const { verify } = makeCallers(expected);
+    await expect(verify(token)).rejects.toThrow(`The bearer token lacks a usable claim: ${named}.`);
+    await expect(verify(`${token.slice(0, -8)}AAAAAAAA`)).rejects.toThrow("is not valid or has ended");
+  },
+);
 
 test("a token without an end is refused", async () => {
   expect(await outcome(make()(await first.sign({ exp: undefined })))).toBe(401);
