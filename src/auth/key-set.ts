@@ -139,18 +139,26 @@ export class KeySet {
 }
 
 const jwkSet = z.object({ keys: z.array(z.unknown()) });
-const publicKey = z.looseObject({
-  kty: z.enum(["RSA", "EC", "OKP"]),
-  n: z.string().min(MIN_MODULUS_CHARACTERS).optional(),
-  crv: z.string().optional(),
-  alg: z.string().optional(),
-  use: z.literal("sig").optional(),
-  key_ops: z
-    .array(z.string())
-    .refine((operations) => operations.includes("verify"))
-    .optional(),
-  d: z.undefined().optional(),
-});
+/** Serializers of some providers write null for what a key does not have. */
+const withoutNulls = (members: Record<string, unknown>) =>
+  Object.fromEntries(Object.entries(members).filter(([, value]) => value !== null));
+const publicKey = z
+  .record(z.string(), z.unknown())
+  .transform(withoutNulls)
+  .pipe(
+    z.looseObject({
+      kty: z.enum(["RSA", "EC", "OKP"]),
+      n: z.string().min(MIN_MODULUS_CHARACTERS).optional(),
+      crv: z.string().optional(),
+      alg: z.string().optional(),
+      use: z.literal("sig").optional(),
+      key_ops: z
+        .array(z.string())
+        .refine((operations) => operations.includes("verify"))
+        .optional(),
+      d: z.undefined().optional(),
+    }),
+  );
 
 /**
  * One request, no redirect. Keys that are not for proving signatures, of a shared secret or of no known kind are left

@@ -270,6 +270,15 @@ test("keys that are not for signatures are left out, the others of the set count
   expect(await outcome(verify(await second.sign()))).toBe(401);
 });
 
+// Seen red: the key was left out, and nobody got in.
+test.each(["alg", "use", "key_ops", "d", "crv"])(
+  "a key whose provider writes null for the %s that it lacks counts",
+  async (member) => {
+    server.answer = withKeys({ ...first.jwk, [member]: null });
+    expect(await outcome(make()(await first.sign()))).toBe(200);
+  },
+);
+
 const SECRET = "a shared secret that was published by mistake";
 const encoded = (part: object) => Buffer.from(JSON.stringify(part)).toString("base64url");
 const hmac = (secret: string, alg = "HS256") =>
