@@ -7,10 +7,11 @@ export const systemClock: Clock = () => new Date();
 
 /**
  * Whether `ms` have passed since `from`. Asked right before what may only be done in time: a process may be frozen between
- * any two of its statements. By the clock of the wall, because in a machine that sleeps the steady one stands still.
+ * any two of its statements. By either clock: in a machine that sleeps the steady one stands still, and the wall's may be put back.
  */
 export function timeLimit(clock: Clock, ms: number, from = clock()): () => boolean {
-  return () => clock().getTime() >= from.getTime() + ms;
+  const begun = performance.now();
+  return () => clock().getTime() >= from.getTime() + ms || performance.now() >= begun + ms;
 }
 
 /** How far another's clock is ahead of this one: it was read amid the asking, so give or take half of that. In milliseconds. */
@@ -72,21 +73,18 @@ const known = new LRUCache<string, Offsets>({ max: MOST_KNOWN_YEARS });
 const spans = new LRUCache<string, { from: number; until: number; offset: number }>({ max: MOST_KNOWN_YEARS });
 const formats = new Map<string, Intl.DateTimeFormat>();
 
-export function isTimeZone(name: string): boolean {
-  try {
-    new Intl.DateTimeFormat("en-US", { timeZone: name });
-    // An offset is none: it knows no change of the clock.
-    return !/^[+-]/.test(name);
-  } catch {
-    return false;
-  }
-}
+export const isTimeZone = (name: string): boolean => zoneNamed(name) !== null;
 
 /** The zone as its data base spells it; a name that it keeps for old times' sake stays as it is. null: it is none. */
 export function zoneNamed(name: string): string | null {
-  if (!isTimeZone(name)) return null;
-  const { timeZone } = new Intl.DateTimeFormat("en-US", { timeZone: name }).resolvedOptions();
-  return timeZone.toLowerCase() === name.toLowerCase() ? timeZone : name;
+  // An offset is none: it knows no change of the clock.
+  if (/^[+-]/.test(name)) return null;
+  try {
+    const { timeZone } = new Intl.DateTimeFormat("en-US", { timeZone: name }).resolvedOptions();
+    return timeZone.toLowerCase() === name.toLowerCase() ? timeZone : name;
+  } catch {
+    return null;
+  }
 }
 
 /**

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import type { CrmError } from "../../src/crm/errors";
 import { CrmHttp } from "../../src/crm/http";
+import { HOUR_MS, timeLimit } from "../../src/platform/clock";
 import { ServiceError } from "../../src/platform/errors";
 
 // Seen red with the look before the request is handed to the client.
@@ -161,4 +162,17 @@ test("what a look that began before the request was written comes to ends no req
   for (const socket of sockets) if (!socket.destroyed) socket.write(ANSWER);
   await expect(waiting).resolves.toMatchObject({ status: 200 });
   await Promise.all(others);
+});
+
+// Seen red by the clock of the wall alone: whoever was frozen while that was put back had time left.
+test("time is over by the clock of the wall, and where that was put back meanwhile all the same", async () => {
+  let putBackMs = 0;
+  const clock = () => new Date(Date.now() - putBackMs);
+  const isOver = [timeLimit(clock, HOUR_MS), timeLimit(clock, 50)];
+  expect(isOver.map((is) => is())).toEqual([false, false]);
+  putBackMs = HOUR_MS;
+  await sleep(60);
+  expect(isOver.map((is) => is())).toEqual([false, true]);
+  putBackMs = -HOUR_MS;
+  expect(isOver.map((is) => is())).toEqual([true, true]);
 });
