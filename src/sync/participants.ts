@@ -7,7 +7,6 @@ import { rowsOf, rowsOfEach } from "../database/rows";
 import { jsonRows } from "../database/upsert";
 import { SyncedCopyRow } from "../entities/connection";
 import { SyncRunRow, type SyncStepRow } from "../entities/sync-run";
-import { DAY_MS } from "../platform/clock";
 import { commitPiece, type HeldCopy, judged, type RunContext } from "./commit";
 import { type FoundGap, GAP_CODE_OF, IF_PLANNED, isSubFetchFailure, recordGaps } from "./failures";
 import {
@@ -41,9 +40,6 @@ const PART = BATCH / 2;
 const LOOKED_UP = 500;
 /** Deals that the rule of one answers between two commits. */
 const DERIVED_BATCH = 1_000;
-
-/** So long nobody is no answer for a deal of several. Then it is: this user may be shown none of those who came instead. */
-const BELIEVED_AFTER_MS = DAY_MS;
 
 /** A way through the deals that are due. */
 interface Walk {
@@ -221,50 +217,11 @@ export async function askBatch(
   };
   api.expectParticipants(deals.length);
   await Promise.all(deals.map((deal) => lanes.limit(() => ask(deal))));
-  const withheld = await withheldAmong(context, api, answers.known, lanes);
-  answers.known = answers.known.filter(({ dealId }) => !withheld.has(dealId));
-  answers.failures.push(...[...withheld].map((dealId) => ({ dealId, error: WITHHELD })));
   for (const { dealId, error } of answers.failures) {
     context.logger.warn({ dealId, code: error.code, ...error.detail }, "a deal's participants could not be read");
   }
   return answers;
 }
-
-const WITHHELD = new CrmError("UNREADABLE", "The CRM names nobody who takes part in a deal of several.");
-
-/** Deals of several that were answered with nobody, and say still that they have several. */
-async function withheldAmong(
-  context: RunContext,
-  api: CrmApi,
-  known: Answers["known"],
-  lanes: Lanes,
-): Promise<ReadonlySet<number>> {
-  const { copy, clock } = context;
-  const empty = known.filter(({ count, personIds }) => (count ?? 0) > 1 && personIds.length === 0);
-  if (empty.length === 0) return new Set();
-  try {
-    const since = new Date(clock().getTime() - BELIEVED_AFTER_MS);
-    const values = [copy.tenantId, copy.copyId, empty.map(({ dealId }) => dealId), since];
-    const doubted = (await copy.rows<{ ids: number[] }>(DOUBTED, values, { ids: "json" }))[0]?.ids ?? [];
-    const asked = empty.filter(({ dealId }) => doubted.includes(dealId));
-    const now = new Map((await readAgain(context, api, asked)).map((deal) => [deal.id, deal.participantsCount]));
-    return new Set(asked.flatMap(({ dealId, count }) => ((now.get(dealId) ?? count ?? 0) > 1 ? [dealId] : [])));
-  } catch (error) {
-    // Whoever waits for another part would not hear of it here.
-    lanes.ending ??= error;
-    return new Set(empty.map(({ dealId }) => dealId));
-  }
-}
-
-const IS_SHOWN = "SELECT 1 FROM person p WHERE p.tenant_id = $1 AND p.copy_id = $2 AND p.crm_id =";
-
-/** Somebody is shown who took part when it was known last; or, where it never was, the deal's person. */
-const DOUBTED = `SELECT array_agg(d.crm_id) AS ids FROM ${rowsOfEach("deal", "crm_id", "$3::bigint[]")} d
-  WHERE CASE WHEN d.participants_once_known
-      THEN EXISTS (SELECT 1 FROM ${rowsOf("deal_participant", "deal_id", "d.crm_id")} x WHERE EXISTS (${IS_SHOWN} x.person_id))
-      ELSE EXISTS (${IS_SHOWN} d.person_id) END
-    AND NOT EXISTS (SELECT 1 FROM data_gap g WHERE g.tenant_id = $1 AND g.copy_id = $2
-      AND g.resource = 'DEAL_PARTICIPANTS' AND g.crm_id = d.crm_id AND g.since <= $4)`;
 
 /** Whether the asking is over for this run: nothing is sent any more. @throws what ends the run */
 function isOver({ ending }: Lanes): boolean {
