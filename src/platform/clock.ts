@@ -10,8 +10,9 @@ export const systemClock: Clock = () => new Date();
  * any two of its statements. By either clock: in a machine that sleeps the steady one stands still, and the wall's may be put back.
  */
 export function timeLimit(clock: Clock, ms: number, from = clock()): () => boolean {
-  const begun = performance.now();
-  return () => clock().getTime() >= from.getTime() + ms || performance.now() >= begun + ms;
+  const end = from.getTime() + ms;
+  const steadyEnd = performance.now() + end - clock().getTime();
+  return () => clock().getTime() >= end || performance.now() >= steadyEnd;
 }
 
 /** How far another's clock is ahead of this one: it was read amid the asking, so give or take half of that. In milliseconds. */
