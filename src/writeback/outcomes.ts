@@ -126,10 +126,10 @@ export function certainFailureOf(error: unknown): WriteFailure | null {
   return error instanceof CrmError ? refusalOf(error) : null;
 }
 
-const UNREACHED = "The CRM could not be reached, or other calls to it were in front of this one for too long.";
+const UNREACHED = `The CRM could not be reached, or other calls to it were in front of this one for too long. ${LATER}`;
 
 function refusalOf({ code, detail: { neverSent, status, crmCode } }: CrmError): WriteFailure | null {
-  if (neverSent) return unavailable(explain("UNAVAILABLE", { what: UNREACHED, todo: LATER }));
+  if (neverSent) return unavailable(UNREACHED);
   const refusal = code === "REFUSED" && status !== 403 ? REJECTED : (REFUSALS[code] ?? null);
   return refusal && crmCode?.endsWith("_DELETED") ? IN_THE_BIN : refusal;
 }
