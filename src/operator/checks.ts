@@ -74,7 +74,7 @@ async function checkFitness(look: ReadOnlySession): Promise<Finding> {
   try {
     await look.rows(`SET work_mem = '64kB'; ${BESIDE_MEMORY}; RESET work_mem`);
   } catch (error) {
-    const todo = TODO_BESIDE[String(codeOf(error))] ?? "see what PostgreSQL's own log says before it";
+    const todo = TODO_BESIDE[String(codeOf(error))] ?? "see what PostgreSQL's own log says of it";
     if (!needsOperator(error)) throw error;
     return fault(`database: ${messageOf(error)}`, todo);
   }
