@@ -85,6 +85,7 @@ test("contacts of one moment stay as many as they are while others come", async 
 
 test("what is told while an older answer is still on its way is not missed", async () => {
   const { page, id } = await openBeforeTheConnect("A slow answer");
+  let isHeld = false;
   let deliver: () => void = () => undefined;
   const delivered = new Promise<void>((release) => {
     deliver = release;
@@ -92,12 +93,13 @@ test("what is told while an older answer is still on its way is not missed", asy
   await page.route("**/graphql", async (route) => {
     if (!route.request().postData()?.includes("query Briefing")) return route.continue();
     const response = await route.fetch();
+    isHeld = true;
     await delivered;
     await route.fulfill({ response });
   });
-  const asked = page.waitForRequest((request) => request.postData()?.includes("query Briefing") ?? false);
   await connect(product.service, product.simulator);
-  await asked;
+  // It may be one from before the connect, which the page asks once its subscription stands.
+  await until("an answer is held", async () => isHeld);
   await matched(id);
   // The page has been told all there is to tell by now, and has nothing but the old answer to come.
   await page.evaluate("new Promise((done) => setTimeout(done, 2_000))");
