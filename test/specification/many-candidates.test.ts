@@ -76,3 +76,25 @@ test("and where it gave each of them a deal, a deal is looked at as often as one
   expect([deal.status, deal.candidates.length]).toEqual(["NEEDS_CHOICE", 1_000]);
   expect(looks / each.length).toBeLessThan(20);
 });
+
+// Seen red with a bound that was not there: the owner's, after seconds.
+test("and where thousands of deals have a person in common who may have come, nobody says in which the most take part", () => {
+  const { meeting, facts, ids, deals } = imported(2_000, "ada@acme.de");
+  const twins = [90_001, 90_002].map((crmId) => ({ crmId, organizationId: null, addresses: ["eve@acme.de"] }));
+  const each = ids.flatMap((id) =>
+    deals.map((deal) => ({ ...deal, crmId: id, personIds: [id, 90_001], ownerId: id === 1 ? 7 : null })),
+  );
+  const another = deals.map((deal) => ({ ...deal, crmId: 3_000, personIds: [90_002] }));
+  const { deal } = match(
+    { ...meeting, attendees: [...meeting.attendees, { position: 2, address: "eve@acme.de" }] },
+    {
+      ...facts,
+      users: [{ crmId: 7, mailbox: "anna@seller.de" }],
+      persons: [...facts.persons, ...twins],
+      deals: [...each, ...another],
+    },
+    null,
+  );
+  expect(deal.status).toBe("NEEDS_CHOICE");
+  expect(deal.reason).toContain("nothing tells in which of them most take part");
+});

@@ -107,13 +107,6 @@ export function standingAt(deal: Times, startsAt: Date): Standing | null {
   return closed <= start ? "CLOSED" : "OPEN";
 }
 
-/** The attendees behind whom more than a shared address stands: only these may decide on a deal. */
-function decidingPositions(attendees: readonly AttendeeFact[]): ReadonlySet<number> {
-  return new Set(
-    attendees.filter(({ address }) => address !== null && !isRoleAddress(address)).map(({ position }) => position),
-  );
-}
-
 /** Calendar and CRM seldom agree to the minute; a meeting that is further off is another one. */
 export const SAME_TIME_MS = 15 * MINUTE_MS;
 
@@ -127,7 +120,10 @@ export interface Candidate {
   attendees: number;
   /** How many more take part in it if they are one certain person of those who have their address. */
   perhaps: number;
-  isOfAmbiguous: boolean;
+  /** How many are one certain person; of the others, who of its people they could be, and for each of them all whom he could be. */
+  certain: number;
+  could: readonly number[];
+  several: readonly ReadonlySet<number>[];
   hasActivity: boolean;
   ownerAttends: boolean;
 }
@@ -135,17 +131,28 @@ export interface Candidate {
 interface Deciding {
   /** The persons that they certainly are. */
   certain: ReadonlySet<number>;
-  /** For each attendee who could be several persons: those, and none for all others. One set of persons counts once. */
+  /** For each attendee who could be several persons: those. One set of persons counts once; who comes for certain comes anyway. */
   ambiguous: readonly ReadonlySet<number>[];
 }
 
-function decidingOf(meeting: MeetingFact, matches: readonly AttendeeMatch[]): Deciding {
-  const positions = decidingPositions(meeting.attendees);
+/** The attendees behind whom more than a shared address stands: only these may decide on a deal. */
+function decidingOf({ attendees }: MeetingFact, matches: readonly AttendeeMatch[]): Deciding {
+  const own = attendees.filter(({ address }) => address !== null && !isRoleAddress(address));
+  const positions = new Set(own.map(({ position }) => position));
   const deciding = matches.filter(({ position }) => positions.has(position));
+  const sets = new Map(deciding.map(({ candidateIds: ids }) => [ids.join(" "), new Set(ids)]));
   return {
     certain: new Set(deciding.map(({ personId }) => personId).filter((id) => id !== null)),
-    ambiguous: [...new Map(deciding.map(({ candidateIds: ids }) => [ids.join(" "), new Set(ids)])).values()],
+    ambiguous: [...sets].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, ids]) => ids),
   };
+}
+
+/** How many of those who could be several persons are among these whoever is meant; two who could be the same person are one. */
+export function surelyAmong(several: readonly ReadonlySet<number>[], among: readonly number[]): number {
+  const whole = several.filter((ids) => among.filter((id) => ids.has(id)).length === ids.size);
+  const apart: ReadonlySet<number>[] = [];
+  for (const ids of whole) if (!apart.some((one) => among.some((id) => one.has(id) && ids.has(id)))) apart.push(ids);
+  return apart.length;
 }
 
 /**
@@ -162,23 +169,26 @@ export function findCandidates(
   const personIds = new Set(matches.flatMap(({ personId, candidateIds }) => [personId, ...candidateIds]));
   const organizationIds = new Set(matches.map(({ organizationId }) => organizationId));
   const withActivity = dealsWithActivity(facts, meeting.startsAt, deciding);
-  const comingFrom = attendeesFrom(matches, deciding);
+  const employed = matches.filter(({ organizationRule }) => organizationRule === "ORGANIZATION_OF_PERSON");
+  const known = employed.filter(({ personId }) => personId !== null && deciding.certain.has(personId));
+  const comingFrom = (id: number | null) =>
+    new Set(known.filter(({ organizationId }) => organizationId === id).map(({ personId }) => personId)).size;
   const candidate = (deal: DealFact, of: Candidate["of"]): Candidate[] => {
     const standing = standingAt(deal, meeting.startsAt);
     if (standing === null) return [];
     // Of an address that an import gave to thousands there are as many deals: each looks at its own people alone.
-    const among = (ids: ReadonlySet<number>) => [...new Set(deal.personIds)].filter((id) => ids.has(id));
-    const several = deciding.ambiguous.filter((ids) => among(ids).length > 0);
-    const isOnce = (id: number) => !deciding.certain.has(id) && several.filter((ids) => ids.has(id)).length === 1;
-    const surely = several.filter((ids) => among(ids).filter(isOnce).length === ids.size);
-    const takingPart = deal.personIds.filter((id) => deciding.certain.has(id)).length + surely.length;
+    const people = [...new Set(deal.personIds)];
+    const unsure = people.filter((id) => !deciding.certain.has(id));
+    const certain = people.length - unsure.length;
+    const could = unsure.filter((id) => deciding.ambiguous.some((ids) => ids.has(id)));
+    const several = deciding.ambiguous.filter((ids) => could.some((id) => ids.has(id)));
+    const surely = surelyAmong(several, could);
     return [
       {
-        ...{ deal, of, standing },
+        ...{ deal, of, standing, certain, could, several },
         hasActivity: withActivity.has(deal.crmId),
-        attendees: of === "PERSONS" ? takingPart : (comingFrom.get(deal.organizationId ?? 0)?.size ?? 0),
-        perhaps: several.length - surely.length,
-        isOfAmbiguous: several.length > 0,
+        attendees: of === "PERSONS" ? certain + surely : comingFrom(deal.organizationId),
+        perhaps: Math.min(several.length, could.length) - surely,
         ownerAttends: deal.ownerId !== null && sellerIds.has(deal.ownerId),
       },
     ];
@@ -206,14 +216,4 @@ function dealsWithActivity(
       .filter(({ personIds }) => personIds.some((id) => persons.has(id)))
       .map(({ dealId }) => dealId),
   );
-}
-
-function attendeesFrom(matches: readonly AttendeeMatch[], { certain }: Deciding): Map<number, Set<number>> {
-  const found = new Map<number, Set<number>>();
-  for (const { personId, organizationId, organizationRule } of matches) {
-    const isByPerson = organizationRule === "ORGANIZATION_OF_PERSON";
-    if (personId === null || organizationId === null || !isByPerson || !certain.has(personId)) continue;
-    found.set(organizationId, (found.get(organizationId) ?? new Set()).add(personId));
-  }
-  return found;
 }

@@ -1,5 +1,5 @@
 import type { DealRule, MeetingMatchStatus, StoredDealCandidate } from "../../entities/meeting";
-import type { Candidate, Standing } from "./facts";
+import { type Candidate, type Standing, surelyAmong } from "./facts";
 
 export interface DealMatch {
   status: MeetingMatchStatus;
@@ -20,8 +20,8 @@ interface Compared {
 
 interface Rule {
   rule: DealRule;
-  /** Those of which the rule speaks. */
-  keeps(left: readonly Candidate[]): readonly Candidate[];
+  /** Those of which the rule speaks; null where it would, and nobody can tell of which. */
+  keeps(left: readonly Candidate[]): readonly Candidate[] | null;
   reason(one: Candidate, compared: Compared): string;
 }
 
@@ -54,7 +54,7 @@ const SAME_ACTIVITY =
 const RULES: readonly Rule[] = [
   {
     rule: "ONE_DEAL_OF_ALL",
-    keeps: (left) => (left.some(({ isOfAmbiguous }) => isOfAmbiguous) ? left : []),
+    keeps: (left) => (left.some(({ several }) => several.length > 0) ? left : []),
     reason: ({ standing }, compared) =>
       `Whoever of the persons with one address is meant, it is ${ALONE[standing]("the attendees")}${ofThose({ ...compared, withoutLater: false })}.`,
   },
@@ -66,15 +66,9 @@ const RULES: readonly Rule[] = [
   },
   {
     rule: "MOST_ATTENDEES",
-    // Those that may have the most: it must be so whoever the attendees are who could be several persons.
-    keeps: (left) => {
-      const most = Math.max(1, ...left.map(({ attendees }) => attendees));
-      return left.filter(({ attendees, perhaps }) => attendees + perhaps >= most);
-    },
+    keeps: mostAttended,
     reason: (one, compared) =>
-      one.attendees > 0
-        ? `${inWords(one)}, and fewer in ${anyOther(compared)}.`
-        : `${inWords(one)}, and only a shared address leads to ${anyOther(compared)}.`,
+      `${inWords(one)}, and ${one.attendees > 0 ? "fewer in" : "only a shared address leads to"} ${anyOther(compared)}.`,
   },
   {
     rule: "OWNER_ATTENDS",
@@ -89,6 +83,33 @@ const RULES: readonly Rule[] = [
   },
 ];
 
+/** Of an address that an import gave to thousands of persons there are as many deals; all tenants wait while they are compared. */
+const MOST_COMPARISONS = 100_000;
+
+/** Those that may have the most: it must be so whoever the attendees are who could be several persons. null: they are too many to tell. */
+function mostAttended(left: readonly Candidate[]): readonly Candidate[] | null {
+  const most = Math.max(1, ...left.map(({ attendees }) => attendees));
+  const may = left.filter(({ attendees, perhaps }) => attendees + perhaps >= most);
+  // Where two have a person in common, whoever came counts for both. So these are compared, one of each kind.
+  const kindOf = ({ certain, could }: Candidate) => `${certain}: ${could.join(" ")}`;
+  const kinds = [...new Map(may.map((one) => [kindOf(one), one])).values()];
+  const withPerson = new Map<number, Candidate[]>(kinds.flatMap(({ could }) => could.map((id) => [id, []])));
+  for (const one of kinds) for (const id of one.could) withPerson.get(id)?.push(one);
+  if ([...withPerson.values()].reduce((sum, { length }) => sum + length ** 2, 0) > MOST_COMPARISONS) return null;
+  const isFewer = (one: Candidate) => one.could.some((id) => withPerson.get(id)?.some((of) => outnumbers(of, one)));
+  const fewer = new Set(kinds.filter(isFewer).map(kindOf));
+  return may.filter((one) => !fewer.has(kindOf(one)));
+}
+
+/** Whether more attendees take part in the one than in the other, whoever they are. */
+function outnumbers(one: Candidate, other: Candidate): boolean {
+  if (one.attendees <= other.certain) return false;
+  const only = (of: Candidate, { could }: Candidate) => of.could.filter((id) => !could.includes(id));
+  const others = only(other, one);
+  const mayAdd = other.several.filter((ids) => others.some((id) => ids.has(id))).length;
+  return one.certain + surelyAmong(one.several, only(one, other)) > other.certain + Math.min(mayAdd, others.length);
+}
+
 /** Attendees must speak for a deal: a shared address or an e-mail domain alone leads to it and decides nothing. */
 const isSpokenFor = ({ attendees, perhaps }: Candidate) => attendees + perhaps > 0;
 
@@ -98,21 +119,13 @@ const isOneLater = (left: readonly Candidate[]) =>
 
 /** Which deal a meeting is about: the one that fits, or every one that could and why nothing decided. */
 export function matchDeal(found: readonly Candidate[]): DealMatch {
-  if (found.length === 0) return none(NO_DEAL);
   const candidates = found.map((one) => ({ dealId: one.deal.crmId, reason: `${whatSpeaksFor(one)}.` }));
   const decided = (rule: DealRule, { deal }: Candidate, reason: string): DealMatch => ({
-    status: "MATCHED",
-    rule,
-    reason,
-    dealId: deal.crmId,
-    candidates,
+    ...{ status: "MATCHED", rule, reason, dealId: deal.crmId, candidates },
   });
   const undecided = (left: readonly Candidate[]): DealMatch => ({
-    status: "NEEDS_CHOICE",
-    rule: null,
-    reason: whyNothingDecided(left, found),
-    dealId: null,
-    candidates,
+    ...none(whyNothingDecided(left, found)),
+    ...{ status: "NEEDS_CHOICE", candidates },
   });
   const pointedTo = found.filter(({ hasActivity }) => hasActivity);
   const [one] = pointedTo;
@@ -127,6 +140,7 @@ export function matchDeal(found: readonly Candidate[]): DealMatch {
   if (!left.some(isSpokenFor) || isOneLater(left)) return undecided(left);
   for (const { rule, keeps, reason } of RULES) {
     const kept = keeps(left);
+    if (kept === null) break;
     if (kept.length > 0) left = kept;
     const [only, ...others] = kept;
     if (only && others.length === 0) return decided(rule, only, reason(only, compared));
@@ -139,12 +153,6 @@ function withoutLater(left: readonly Candidate[]): readonly Candidate[] {
   const isAnyOpen = left.some((candidate) => candidate.standing === "OPEN" && isSpokenFor(candidate));
   return isAnyOpen ? left.filter(({ standing }) => standing !== "OPENED_LATER") : left;
 }
-
-const NO_DEAL =
-  "No deal of the attendees or their companies was open when the meeting began, closed in the 14 days before it or opened in the 14 days after it.";
-
-/** No attendee leads to a person or an organization. */
-export const nobodyKnown = (): DealMatch => none("No attendee is a known person of the CRM, or from a known company.");
 
 function whatSpeaksFor(candidate: Candidate): string {
   const { hasActivity, ownerAttends, standing } = candidate;
@@ -165,12 +173,9 @@ const STANDINGS: Readonly<Record<Standing, string | null>> = {
 };
 
 function inWords({ attendees, perhaps, of }: Candidate): string {
-  if (of === "ORGANIZATIONS") {
-    return attendees > 0
-      ? `${plural(attendees, "attendee comes", "attendees come")} from its organization`
-      : "Only a shared address or the e-mail domain leads to it";
-  }
-  if (attendees + perhaps === 0) return "Only a shared address leads to it";
+  if (attendees + perhaps === 0)
+    return `Only a shared address ${of === "PERSONS" ? "" : "or the e-mail domain "}leads to it`;
+  if (of === "ORGANIZATIONS") return `${plural(attendees, "attendee comes", "attendees come")} from its organization`;
   if (attendees === 0)
     return `${plural(perhaps, "attendee", "attendees")} may take part in it, who could be another person`;
   const certainly = `${plural(attendees, "attendee takes", "attendees take")} part in it`;
@@ -209,9 +214,5 @@ function standingOf(left: readonly Candidate[]): string {
 }
 
 export const none = (reason: string): DealMatch => ({
-  status: "NONE",
-  rule: null,
-  reason,
-  dealId: null,
-  candidates: [],
+  ...{ status: "NONE", rule: null, reason, dealId: null, candidates: [] },
 });

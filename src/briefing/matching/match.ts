@@ -2,7 +2,7 @@ import type { DealRule, MatchedEntity } from "../../entities/meeting";
 import { mailboxOf } from "../../platform/email-address";
 import { type CopyFacts, decides, findCandidates, type MatchedList, type MeetingFact } from "./facts";
 import { type AttendeeMatch, type Attending, attendingOf, FREE_MAIL, leadsTo, matchAttendees } from "./match-attendees";
-import { type DealMatch, matchDeal, nobodyKnown, none } from "./match-deal";
+import { type DealMatch, matchDeal, none } from "./match-deal";
 
 /** The deal that no rule may change: a user chose it, or a note or field was written by the match. */
 export interface ChoiceFact {
@@ -42,7 +42,8 @@ export function match(meeting: MeetingFact, facts: CopyFacts, choice: ChoiceFact
   const { unread } = facts;
   const attendees = matchAttendees(meeting, facts).map((attendee) => pendingAttendee(attendee, unread));
   const found = findCandidates(meeting, attendees, sellersIn(meeting, facts), facts);
-  const byRule = pendingDeal(found.length > 0 || isAnyoneKnown(attendees) ? matchDeal(found) : nobodyKnown(), unread);
+  const absent = none(attendees.some(isKnown) ? NO_DEAL : NOBODY_KNOWN);
+  const byRule = pendingDeal(found.length > 0 ? matchDeal(found) : absent, unread);
   const who = attendingOf(meeting, attendees);
   const kept = dealOf(choice?.dealId ?? null, facts);
   const isOfOthers = choice?.isThere === true && areOthers(choice, who) && !who.some((one) => leadsTo(one, kept));
@@ -64,9 +65,11 @@ function keptForNow(before: readonly string[], leaders: readonly Attending[], wh
   return [...new Set(kept.map(({ mailbox }) => mailbox))].sort();
 }
 
+const NOBODY_KNOWN = "No attendee is a known person of the CRM, or from a known company.";
+const NO_DEAL =
+  "No deal of the attendees or their companies was open when the meeting began, closed in the 14 days before it or opened in the 14 days after it.";
 const isBuyer = ({ side }: AttendeeMatch) => side === "BUYER";
-const isAnyoneKnown = (attendees: readonly AttendeeMatch[]) =>
-  attendees.some((one) => one.personId !== null || one.organizationId !== null || one.candidateIds.length > 0);
+const isKnown = (one: AttendeeMatch) => (one.personId ?? one.organizationId ?? one.candidateIds[0] ?? null) !== null;
 
 const dealOf = (dealId: number | null, { deals }: CopyFacts) => deals.find(({ crmId }) => crmId === dealId);
 
